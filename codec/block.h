@@ -1,0 +1,72 @@
+/* block.h - one block's payload: decode (block_decode.c) and encode (block_encode.c) whatever its coding. Private.
+ *
+ * Nothing here knows files, regions or threads: the container code (reader.c, encode_file.c) hands over coder, pool and
+ * bytes. The hash of the decoded bytes is checked by wfs_block_decode in reader.c, in one place for every variant.
+ */
+#ifndef WFS_BLOCK_H
+#define WFS_BLOCK_H
+
+#include "split.h"
+
+/* FORMAT.md 1.4, checked. */
+struct wfs_coder {
+	u8 coding, word, rot, field;
+	u16 pool, grid;
+};
+
+/* Bytes of the words cut by a block's borders (FORMAT.md 1.5). phase: place of the block's first byte in its word. */
+struct wfs_block_cut {
+	size_t head, nr_words, tail;
+};
+static inline struct wfs_block_cut wfs_block_cut(unsigned word, unsigned phase, size_t raw_len)
+{
+	unsigned q = phase % word;
+	size_t head = WFS_MIN((size_t)((word - q) % word), raw_len);
+	size_t nr_words = (raw_len - head) / word;
+	return (struct wfs_block_cut){head, nr_words, raw_len - head - nr_words * word};
+}
+
+/* ---- decode: block_decode.c ---- */
+
+/* comp[0..comp_len) -> raw[0..raw_len), or a refusal with *reason_ret. pool: the coder's for WFS_SPLIT, else NULL.
+ * decode: the kernel for WFS_SPLIT. scratch: the calling thread's. Reads and writes nothing outside the two ranges. */
+enum wfs_status wfs_payload_decode(const struct wfs_coder *coder, const struct wfs_decode_pool *pool,
+				   wfs_split_decode_fn *decode, unsigned phase, const u8 *comp, size_t comp_len,
+				   u8 *raw, size_t raw_len, struct wfs_scratch *scratch, const char **reason_ret);
+
+/* The kernel of a variant that this machine supports (never NULL; SCALAR is always there). */
+wfs_split_decode_fn *wfs_split_decode_for(enum wfs_cpu cpu);
+
+/* ---- encode: train.c, split_encode*.c, block_encode.c ---- */
+
+/* Trains a pool of tables from segments of words of one split. Integer arithmetic only: the same pool on every machine.
+ * One thread. */
+struct wfs_trainer;
+enum { WFS_TRAIN_SEGMENTS = 6000, /* segments worth adding; more are ignored */ WFS_TRAIN_SEG_LOG2 = 10 };
+struct wfs_trainer *wfs_trainer_new(struct wfs_split s);
+/* Adds one segment: nr_words <= 1024 whole words at raw (any alignment). */
+void wfs_trainer_add(struct wfs_trainer *t, const u8 *raw, size_t nr_words);
+/* Makes the pool. Nothing added: a pool of one valid table. WFS_NO_MEMORY. */
+enum wfs_status wfs_trainer_finish(struct wfs_trainer *t, struct wfs_pool *pool_ret);
+void wfs_trainer_free(struct wfs_trainer *t);
+
+/* A pool made ready for encoding. Read-only once made; shared by all threads. */
+struct wfs_encode_pool;
+struct wfs_encode_pool *wfs_encode_pool_new(const struct wfs_pool *pool, struct wfs_split s);
+void wfs_encode_pool_free(struct wfs_encode_pool *pool);
+
+/* One thread's working memory for encoding. */
+struct wfs_encode_scratch;
+struct wfs_encode_scratch *wfs_encode_scratch_new(void);
+void wfs_encode_scratch_free(struct wfs_encode_scratch *scratch);
+
+/* Encode with exactly this coder. comp has room for raw_len bytes. Returns the payload's bytes, < raw_len, or raw_len
+ * when the coding cannot express the block or does not make it smaller (comp is then undefined). pool: for WFS_SPLIT.
+ * cpu: not AUTO; every one gives the same bytes. */
+size_t wfs_payload_encode(const struct wfs_coder *coder, const struct wfs_encode_pool *pool, enum wfs_cpu cpu,
+			  unsigned phase, const u8 *raw, size_t raw_len, u8 *comp, struct wfs_encode_scratch *scratch);
+
+/* True when raw repeats its first 8 bytes (shorter: always false below 8 bytes). */
+bool wfs_is_constant(const u8 *raw, size_t raw_len);
+
+#endif
