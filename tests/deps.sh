@@ -1,0 +1,76 @@
+#!/bin/bash
+# deps.sh build|lint|fuzz|demo|check: see to it that what this target of the Makefile needs is installed.
+#
+# Missing Debian packages are installed when root, otherwise the line to run is printed and the status is 1. Nothing
+# is asked of the network when nothing is missing. The Python environment is made by tests/venv.sh, by those who use it.
+set -u
+
+# PROBE:PACKAGE. A probe is a command, a header, or (with a !) one of the cases below.
+build='cc:gcc stdio.h:libc6-dev make:make pkg-config:pkg-config fuse3/fuse_lowlevel.h:libfuse3-dev fusermount3:fuse3
+	lz4.h:liblz4-dev xxhash.h:libxxhash-dev openssl/evp.h:libssl-dev'
+python='python3:python3 python3-venv!:python3-venv'
+# One version of the formatter everywhere, since each formats a little differently.
+lint='clang-format-14:clang-format-14 clang-tidy-14:clang-tidy-14 cppcheck:cppcheck shellcheck:shellcheck
+	git:git nm:binutils'
+fuzz='clang-14:clang-14 libFuzzer!:libclang-rt-14-dev'
+check="$lint $fuzz man:man-db groff:groff lz4:lz4 findmnt:util-linux setfattr:attr"
+
+missing()
+{
+	local name=$1 dir
+	case $name in
+	python3-venv!) ! python3 -c 'import ensurepip, venv' 2>/dev/null ;;
+	libFuzzer!) ! compgen -G '/usr/lib/llvm-14/lib/clang/*/lib/linux/libclang_rt.fuzzer-*.a' >/dev/null ;;
+	*.h)
+		for dir in /usr/include /usr/include/"$(uname -m)"-linux-gnu /usr/local/include; do
+			[ -e "$dir/$name" ] && return 1
+		done
+		;;
+	*) ! command -v "$name" >/dev/null && [ ! -x "/usr/sbin/$name" ] && [ ! -x "/sbin/$name" ] ;;
+	esac
+}
+
+case ${1-} in
+build) wanted=$build ;;
+lint) wanted="$build $lint" ;;
+fuzz) wanted="$build $fuzz" ;;
+demo) wanted="$build $python" ;;
+check) wanted="$build $python $check" ;;
+*)
+	echo "usage: deps.sh build|lint|fuzz|demo|check" >&2
+	exit 2
+	;;
+esac
+
+# Sets $packages to what is missing.
+look()
+{
+	local item
+	packages=
+	for item in $wanted; do
+		if missing "${item%%:*}"; then
+			packages="$packages ${item##*:}"
+		fi
+	done
+}
+
+look
+[ -n "$packages" ] || exit 0
+
+install="apt-get install -y --no-install-recommends$packages"
+if ! command -v apt-get >/dev/null; then
+	echo "Missing, by their Debian names:$packages" >&2
+	exit 1
+fi
+if [ "$(id -u)" -ne 0 ]; then
+	printf 'Missing packages. Run this, then try again:\n  sudo %s\n' "$install" >&2
+	exit 1
+fi
+echo "Installing$packages"
+export DEBIAN_FRONTEND=noninteractive
+apt-get update -q >/dev/null && $install -q >/dev/null || exit 1
+look
+if [ -n "$packages" ]; then
+	echo "Still missing after the installation:$packages" >&2
+	exit 1
+fi

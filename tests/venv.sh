@@ -1,0 +1,25 @@
+#!/bin/bash
+# venv.sh small|loaders: make or complete the tests' Python environment and print its interpreter's path.
+#
+# small: what the demo and the corpora need. loaders: torch and transformers too, several GB on disk.
+# It lies in $WEIGHTFS_VENV, by default $BUILD/venv. Only names are asked for; pip decides where they come from.
+set -eu
+cd "$(dirname "$0")/.."
+venv=${WEIGHTFS_VENV:-${BUILD:-build}/venv}
+
+case ${1-} in
+small) packages='numpy ml_dtypes safetensors' ;;
+loaders) packages='numpy ml_dtypes safetensors torch transformers' ;;
+*)
+	echo "usage: venv.sh small|loaders" >&2
+	exit 2
+	;;
+esac
+
+if [ ! -e "$venv/.$1" ]; then
+	[ -x "$venv/bin/python" ] || python3 -m venv "$venv" >&2
+	# shellcheck disable=SC2086 # a list of words
+	"$venv/bin/python" -m pip install -q --disable-pip-version-check $packages >&2
+	touch "$venv/.$1"
+fi
+echo "$venv/bin/python"
