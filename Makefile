@@ -41,7 +41,8 @@ cc-option = $(shell if $(CC) $(1) -Werror -c -x c /dev/null -o /dev/null 2>/dev/
 ifeq ($(V),1)
   quiet =
 else
-  quiet = @printf '  %-7s %s\n' '$(1)' '$(patsubst $(CURDIR)/%,%,$@)';
+  # `make -s` shows nothing but warnings.
+  quiet = @$(if $(findstring s,$(firstword -$(MAKEFLAGS))),,printf '  %-7s %s\n' '$(1)' '$@';)
   MAKEFLAGS += --no-print-directory
 endif
 
@@ -80,7 +81,6 @@ objects = $(patsubst %.c,$(BUILD)/%.o,$(sort $(wildcard $(1))))
 CODEC_OBJ := $(call objects,codec/*.c)
 FS_OBJ := $(call objects,fs/*.c)
 TOOLS_OBJ := $(call objects,mount-tools/*.c)
-TEST_UTIL_OBJ := $(call objects,tests/test_util.c)
 # A main of its own each, linked with the archives of all else, private symbols included.
 UNITS := $(patsubst %.c,$(BUILD)/%,$(sort $(wildcard tests/unit/test_*.c)))
 FUZZERS := $(patsubst %.c,$(BUILD)/%,$(sort $(wildcard tests/fuzz/fuzz_*.c)))
@@ -141,9 +141,9 @@ $(BUILD)/mount.weightfs: $(BUILD)/mount-tools/mount_weightfs.o $(BUILD)/tools.a 
 
 # Tests of the daemon's parts: test_fs_*.c and these. The others need no libfuse and no working fs/.
 FS_UNITS := $(filter %/test_cache,$(UNITS)) $(filter $(BUILD)/tests/unit/test_fs_%,$(UNITS))
-$(FS_UNITS): $(BUILD)/tests/unit/%: $(BUILD)/tests/unit/%.o $(TEST_UTIL_OBJ) $(BUILD)/fs.a $(BUILD)/libwfs.a
+$(FS_UNITS): $(BUILD)/tests/unit/%: $(BUILD)/tests/unit/%.o $(BUILD)/fs.a $(BUILD)/libwfs.a
 	$(link) $(FUSE_LIBS) $(CODEC_LIBS)
-$(filter-out $(FS_UNITS),$(UNITS)) $(TEST_TOOLS): %: %.o $(TEST_UTIL_OBJ) $(BUILD)/libwfs.a
+$(filter-out $(FS_UNITS),$(UNITS)) $(TEST_TOOLS): %: %.o $(BUILD)/libwfs.a
 	$(link) $(CODEC_LIBS)
 
 # With FUZZ=1 (set by `make fuzz`) libFuzzer drives the targets, else replay.c runs them over the files given.
@@ -222,5 +222,5 @@ FORCE:
 # The objects of the test programs are kept.
 .SECONDARY:
 
--include $(patsubst %.o,%.d,$(CODEC_OBJ) $(FS_OBJ) $(TOOLS_OBJ) $(TEST_UTIL_OBJ))
+-include $(patsubst %.o,%.d,$(CODEC_OBJ) $(FS_OBJ) $(TOOLS_OBJ))
 -include $(patsubst %,%.d,$(UNITS) $(FUZZERS) $(TEST_TOOLS)) $(BUILD)/tests/fuzz/replay.d
