@@ -250,12 +250,13 @@ struct wfs_tensors {
 	uint64_t data_off;	   /* where the header ends */
 };
 
-/* Read exactly len bytes at off into buf: WFS_OK or the failure. */
+/* Read exactly len bytes at off into buf: WFS_OK or the failure (WFS_IO: errno tells which). */
 typedef enum wfs_status (*wfs_pread_fn)(void *ctx, void *buf, size_t len, uint64_t off);
 
 /* Scan the header of a safetensors file of file_len bytes. WFS_NOT_CONTAINER: not a safetensors file (or one that lies
- * about itself), which is no fault: it is packed without its help. The caller frees the list. Source of the format:
- * huggingface/safetensors, README, "Format". */
+ * about itself), which is no fault: it is packed without its help. The ranges lie inside the file after data_off; they
+ * may be empty and may overlap, and neither shape nor dtype need match them. The caller frees the list. Source of the
+ * format: huggingface/safetensors, README, "Format". */
 WFS_API WFS_MUST_CHECK enum wfs_status wfs_safetensors_scan(wfs_pread_fn pread_fn, void *ctx, uint64_t file_len,
 							    struct wfs_tensors **tensors_ret, struct wfs_error *err);
 WFS_API void wfs_tensors_free(struct wfs_tensors *tensors);
