@@ -1,0 +1,99 @@
+/* block_decode.c - one block's payload back to its bytes, whatever its coding (FORMAT.md 1.5). */
+#include "block.h"
+#include "split_merge.h"
+
+#include <lz4.h>
+#include <stdlib.h>
+
+struct wfs_scratch *wfs_scratch_new(void)
+{
+	return aligned_alloc(_Alignof(struct wfs_scratch), sizeof(struct wfs_scratch));
+}
+
+void wfs_scratch_free(struct wfs_scratch *scratch)
+{
+	free(scratch);
+}
+
+static const char *decode_stored(const u8 *comp, size_t comp_len, u8 *raw, size_t raw_len)
+{
+	if (comp_len != raw_len)
+		return "stored block has another length";
+	memcpy(raw, comp, raw_len);
+	return NULL;
+}
+
+static const char *decode_lz4(const u8 *comp, size_t comp_len, u8 *raw, size_t raw_len)
+{
+	if (comp_len > WFS_MAX_BLOCK || raw_len > WFS_MAX_BLOCK)
+		return "LZ4 block is too long";
+	if (LZ4_decompress_safe((const char *)comp, (char *)raw, (int)comp_len, (int)raw_len) != (int)raw_len)
+		return "LZ4 block is not valid";
+	return NULL;
+}
+
+static const char *decode_constant(unsigned word, unsigned phase, const u8 *comp, size_t comp_len, u8 *raw,
+				   size_t raw_len)
+{
+	size_t done = WFS_MIN((size_t)word, raw_len);
+
+	if (comp_len != word)
+		return "constant block is not one word";
+	for (size_t i = 0; i < done; i++)
+		raw[i] = comp[(phase + i) % word];
+	/* What is done always starts and ends at the same place of a word: double it. */
+	while (done < raw_len) {
+		size_t len = WFS_MIN(done, raw_len - done);
+
+		memcpy(raw + done, raw, len);
+		done += len;
+	}
+	return NULL;
+}
+
+static enum wfs_status decode_split(const struct wfs_coder *coder, const struct wfs_decode_pool *pool,
+				    wfs_split_decode_fn *decode, unsigned phase, const u8 *comp, size_t comp_len,
+				    u8 *raw, size_t raw_len, struct wfs_scratch *scratch, const char **reason_ret)
+{
+	const struct wfs_split s = wfs_split_make(coder->word, coder->rot, coder->field);
+	const struct wfs_block_cut cut = wfs_block_cut(coder->word, phase, raw_len);
+	struct wfs_split_view v;
+	enum wfs_status status;
+
+	status = wfs_split_parse(comp, comp_len, s, pool, cut.nr_words, cut.head + cut.tail, &v, reason_ret);
+	if (status != WFS_OK)
+		return status;
+	status = decode(&v, pool, s, raw + cut.head, scratch, reason_ret);
+	if (status != WFS_OK)
+		return status;
+	memcpy(raw, v.edges, cut.head);
+	memcpy(raw + raw_len - cut.tail, v.edges + cut.head, cut.tail);
+	return WFS_OK;
+}
+
+enum wfs_status wfs_payload_decode(const struct wfs_coder *coder, const struct wfs_decode_pool *pool,
+				   wfs_split_decode_fn *decode, unsigned phase, const u8 *comp, size_t comp_len,
+				   u8 *raw, size_t raw_len, struct wfs_scratch *scratch, const char **reason_ret)
+{
+	const char *reason;
+
+	switch (coder->coding) {
+	case WFS_STORED:
+		reason = decode_stored(comp, comp_len, raw, raw_len);
+		break;
+	case WFS_LZ4:
+		reason = decode_lz4(comp, comp_len, raw, raw_len);
+		break;
+	case WFS_CONSTANT:
+		reason = decode_constant(coder->word, phase, comp, comp_len, raw, raw_len);
+		break;
+	case WFS_SPLIT:
+		return decode_split(coder, pool, decode, phase, comp, comp_len, raw, raw_len, scratch, reason_ret);
+	default:
+		*reason_ret = "block coding is not known";
+		return WFS_UNSUPPORTED;
+	}
+	if (reason)
+		*reason_ret = reason;
+	return reason ? WFS_BAD_DATA : WFS_OK;
+}

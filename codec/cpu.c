@@ -1,0 +1,100 @@
+/* cpu.c - which decoder and encoder variants this machine can run.
+ *
+ * Asked of the processor at each call: callers ask once, when they open something, and keep the answer, so that no
+ * changing global is needed. A feature counts only when the OS saves its registers too (XCR0). No processor is vetoed:
+ * those with VBMI2 (Ice Lake, Zen 4 and later) do not clock down for 512-bit integer work in a way that costs more than
+ * the AVX2 kernel's lower speed.
+ */
+#include "block.h"
+
+#ifdef __x86_64__
+#include <cpuid.h>
+
+/* CPUID leaf 1 ecx, leaf 7 ebx and ecx, leaf 0x80000001 ecx (Intel SDM vol. 2A, CPUID; AMD APM vol. 3, appendix E). */
+enum {
+	L1_OSXSAVE = 1 << 27,
+	L1_AVX = 1 << 28,
+	L1_POPCNT = 1 << 23,
+	L7_AVX2 = 1 << 5,
+	L7_BMI1 = 1 << 3,
+	L7_BMI2 = 1 << 8,
+	L7_AVX512F = 1 << 16,
+	L7_AVX512DQ = 1 << 17,
+	L7_AVX512BW = 1 << 30,
+	L7C_AVX512VBMI = 1 << 1,
+	L7C_AVX512VBMI2 = 1 << 6,
+	L8_LZCNT = 1 << 5,
+	XCR0_AVX = 0x06,    /* SSE and AVX state */
+	XCR0_AVX512 = 0xe6, /* and opmask, ZMM0-15 high halves, ZMM16-31 */
+};
+#define L7_AVX512VL (1u << 31)
+
+static bool has_all(u32 word, u32 bits)
+{
+	return (word & bits) == bits;
+}
+
+static enum wfs_cpu detect(void)
+{
+	u32 a, b, c, d, ext_c = 0, xcr0_hi, xcr0;
+
+	if (!__get_cpuid(1, &a, &b, &c, &d) || !has_all(c, L1_OSXSAVE | L1_AVX | L1_POPCNT))
+		return WFS_CPU_SCALAR;
+	__asm__("xgetbv" : "=a"(xcr0), "=d"(xcr0_hi) : "c"(0));
+	if (!has_all(xcr0, XCR0_AVX))
+		return WFS_CPU_SCALAR;
+	if (!__get_cpuid(0x80000001, &a, &b, &ext_c, &d) || !has_all(ext_c, L8_LZCNT))
+		return WFS_CPU_SCALAR;
+	if (!__get_cpuid_count(7, 0, &a, &b, &c, &d) || !has_all(b, L7_AVX2 | L7_BMI1 | L7_BMI2))
+		return WFS_CPU_SCALAR;
+	if (has_all(xcr0, XCR0_AVX512) && has_all(b, L7_AVX512F | L7_AVX512DQ | L7_AVX512BW | L7_AVX512VL) &&
+	    has_all(c, L7C_AVX512VBMI | L7C_AVX512VBMI2))
+		return WFS_CPU_AVX512VBMI;
+	return WFS_CPU_AVX2;
+}
+#else
+static enum wfs_cpu detect(void)
+{
+	return WFS_CPU_SCALAR;
+}
+#endif
+
+static const char *const names[WFS_NR_CPUS] = {"auto", "scalar", "avx2", "avx512vbmi"};
+
+const char *wfs_cpu_name(enum wfs_cpu cpu)
+{
+	return (unsigned)cpu < WFS_NR_CPUS ? names[cpu] : "unknown";
+}
+
+int wfs_cpu_from_name(const char *name)
+{
+	for (int cpu = 0; cpu < WFS_NR_CPUS; cpu++) {
+		if (!strcmp(name, names[cpu]))
+			return cpu;
+	}
+	return -1;
+}
+
+enum wfs_cpu wfs_cpu_best(void)
+{
+	return detect();
+}
+
+bool wfs_cpu_supported(enum wfs_cpu cpu)
+{
+	/* Each variant's instruction set contains the one before. */
+	return (unsigned)cpu < WFS_NR_CPUS && (cpu <= WFS_CPU_SCALAR || cpu <= detect());
+}
+
+wfs_split_decode_fn *wfs_split_decode_for(enum wfs_cpu cpu)
+{
+	wfs_split_decode_fn *fn = NULL;
+
+	if (cpu == WFS_CPU_AUTO)
+		cpu = wfs_cpu_best();
+	if (cpu == WFS_CPU_AVX512VBMI)
+		fn = wfs_split_decode_avx512vbmi_get();
+	else if (cpu == WFS_CPU_AVX2)
+		fn = wfs_split_decode_avx2_get();
+	return fn ? fn : wfs_split_decode_scalar;
+}

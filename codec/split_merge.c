@@ -1,0 +1,174 @@
+/* split_merge.c - rest bits and field values to words, for any split and mode (FORMAT.md 2.1, 2.4, 2.5).
+ *
+ * The scalar decoder uses this for everything, the vector kernels for last units that are not whole superrows.
+ */
+#include "split_merge.h"
+
+/* Partial bits of a unit, one byte a position. */
+static void unpack_partial(unsigned partial, const u8 *rest, unsigned rows, u8 *part)
+{
+	const u64 ones = 0x0101010101010101ull, mask = ones * ((1u << partial) - 1);
+
+	if (!partial) {
+		memset(part, 0, (size_t)WFS_LANES * rows);
+		return;
+	}
+	if (rows < WFS_SUPER_ROWS) {
+		memcpy(part, rest, (size_t)WFS_LANES * rows);
+		return;
+	}
+	for (unsigned pos = 0; pos < WFS_LANES; pos += 8) {
+		for (unsigned j = partial; j < WFS_SUPER_ROWS; j++) {
+			u64 row = 0;
+
+			for (unsigned i = 0; i < partial; i++)
+				row |= (wfs_load64(rest + WFS_LANES * i + pos) >> j & ones) << i;
+			wfs_store64(part + WFS_LANES * j + pos, row);
+		}
+		for (unsigned i = 0; i < partial; i++)
+			wfs_store64(part + WFS_LANES * i + pos, wfs_load64(rest + WFS_LANES * i + pos) & mask);
+	}
+}
+
+/* What merge_rows needs to know, besides constants. */
+struct merge {
+	const u16 *top;
+	const u8 *part, *plane; /* plane 0; the next ones follow at plane_bytes */
+	size_t plane_bytes;
+	unsigned rows, rot, mode;
+	u8 *raw;
+};
+
+/* Rows of words of one type. `planes` and `moded` are constants where speed matters. The innermost loop runs over the
+ * positions whose words are neighbours (lane order). */
+#define DEFINE_MERGE(type, word)                                                                                       \
+	static WFS_ALWAYS_INLINE void merge_rows_##type(const struct merge *m, unsigned planes, bool moded)            \
+	{                                                                                                              \
+		enum { BITS = 8 * word, PER = 16 / word };                                                             \
+		const unsigned zeros = wfs_mode_zeros(m->mode), sign = wfs_mode_sign(m->mode), rot = m->rot;           \
+		for (unsigned run = 0; run < m->rows * 4 * word; run++) {                                              \
+			unsigned row = run / (4 * word), quarter = run / word % 4, b = run % word;                     \
+			size_t pos = WFS_LANES * row + 16 * quarter + PER * b;                                         \
+			type out[PER];                                                                                 \
+			for (unsigned j = 0; j < PER; j++) {                                                           \
+				type v = m->part[pos + j], x = m->top[pos + j];                                        \
+				for (unsigned k = 0; k < planes; k++)                                                  \
+					v = (type)((u64)v << 8 | m->plane[m->plane_bytes * k + pos + j]);              \
+				if (moded)                                                                             \
+					v = sign ? (type)((u64)v << (zeros + 1) | (sign == 2))                         \
+						 : (type)((u64)(v >> 1) << (zeros + 1) | (v & 1));                     \
+				x = (type)(word == 1 ? m->top[pos + j] >> 8 : (u64)x << (BITS - 16 * (word > 1)));     \
+				x |= v;                                                                                \
+				out[j] = (type)(x >> rot | (type)(x << 1) << (BITS - 1 - rot));                        \
+			}                                                                                              \
+			memcpy(m->raw + word * (WFS_LANES * row + PER * quarter + 4 * PER * b), out, sizeof(out));     \
+		}                                                                                                      \
+	}
+DEFINE_MERGE(u8, 1)
+DEFINE_MERGE(u16, 2)
+DEFINE_MERGE(u32, 4)
+DEFINE_MERGE(u64, 8)
+
+static void merge_unit(const struct merge *m, unsigned word, unsigned planes)
+{
+	switch (word) {
+	case 1: /* no modes, and all rest bits are partial ones */
+		merge_rows_u8(m, 0, false);
+		break;
+	case 2:
+		if (m->mode)
+			merge_rows_u16(m, planes, true);
+		else if (planes == 0)
+			merge_rows_u16(m, 0, false);
+		else
+			merge_rows_u16(m, 1, false);
+		break;
+	case 4:
+		if (m->mode)
+			merge_rows_u32(m, planes, true);
+		else if (planes == 2)
+			merge_rows_u32(m, 2, false);
+		else
+			merge_rows_u32(m, 3, false);
+		break;
+	default:
+		merge_rows_u64(m, planes, m->mode);
+	}
+}
+
+void wfs_split_merge(struct wfs_split s, unsigned mode, const u16 *top, const u8 *rest, unsigned rows, size_t nr_words,
+		     u8 *raw)
+{
+	const struct wfs_split in_mode = wfs_split_in_mode(s, mode);
+	const bool whole = nr_words == (size_t)WFS_LANES * rows;
+	const size_t part_bytes = WFS_LANES * (rows == WFS_SUPER_ROWS ? in_mode.partial : rows * !!in_mode.partial);
+	u8 part[WFS_SUPER], words[WFS_SUPER * 8];
+	struct merge m = {
+		.top = top,
+		.part = part,
+		.plane = rest + part_bytes,
+		.plane_bytes = (size_t)WFS_LANES * rows,
+		.rows = rows,
+		.rot = s.rot,
+		.mode = mode,
+		.raw = whole ? raw : words,
+	};
+
+	unpack_partial(in_mode.partial, rest, rows, part);
+	merge_unit(&m, s.word, in_mode.planes);
+	if (!whole)
+		memcpy(raw, words, nr_words * s.word);
+}
+
+/* Padding of the last unit: positions beyond the last word and, in unpacked partial bytes, the bits above the partial
+ * ones. s: in the unit's mode. */
+static bool padding_is_zero(struct wfs_split s, const u8 *unit, unsigned rows, size_t nr_words)
+{
+	const bool packed = rows == WFS_SUPER_ROWS;
+	const unsigned nr_vectors = packed ? s.partial : !!s.partial;
+	const size_t stride = WFS_LANES * (packed ? 1u : rows), last_row = (size_t)WFS_LANES * (rows - 1);
+	const u8 *plane = unit + (packed ? 64u * s.partial : stride * nr_vectors);
+	const unsigned nr_in_row = (unsigned)(nr_words - last_row);
+	u8 any = 0;
+
+	if (!packed && s.partial) {
+		for (size_t i = 0; i < stride; i++)
+			any |= unit[i] >> s.partial;
+	}
+	for (unsigned pos = 0; pos < WFS_LANES && nr_in_row < WFS_LANES; pos++) {
+		if (wfs_lane_word(s.word, pos) < nr_in_row)
+			continue;
+		/* Bit 7 of vector i is partial bit i of row 7: a packed last row never has a vector of its own. */
+		for (unsigned i = 0; i < nr_vectors; i++)
+			any |= packed ? unit[WFS_LANES * i + pos] & 0x80 : unit[last_row + pos];
+		for (unsigned k = 0; k < s.planes; k++)
+			any |= plane[(size_t)WFS_LANES * rows * k + last_row + pos];
+	}
+	return !any;
+}
+
+const char *wfs_split_last_rest(const struct wfs_split_view *v, struct wfs_split s, const u8 final_l[WFS_CARRIED],
+				u8 *unit)
+{
+	const size_t super = (v->n - 1) / WFS_SUPER;
+	const unsigned rows = wfs_last_rows(v->n);
+	const struct wfs_split in_mode = wfs_split_in_mode(s, wfs_split_mode(v, super));
+	const size_t stored = wfs_unit_bytes(in_mode, rows) - v->carried;
+	u8 unused = 0;
+
+	for (size_t i = v->carried; i < WFS_CARRIED; i++)
+		unused |= final_l[i];
+	if (unused)
+		return "unused carried bytes are not zero";
+	memcpy(unit, v->rest + v->rest_len - stored, stored);
+	memcpy(unit + stored, final_l, v->carried);
+	return padding_is_zero(in_mode, unit, rows, v->n - super * WFS_SUPER) ? NULL : "padding bits are not zero";
+}
+
+void wfs_split_apply_literals(const struct wfs_split_view *v, struct wfs_split s, u8 *raw)
+{
+	const u8 *p = v->literals;
+
+	for (u32 i = 0; i < v->nr_literals; i++, p += 4 + s.word)
+		memcpy(raw + (size_t)wfs_load32(p) * s.word, p + 4, s.word);
+}

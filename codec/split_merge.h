@@ -1,0 +1,52 @@
+/* split_merge.h - what all decoders of the split coding share: scratch memory, putting rest bits and field together,
+ * and the end of a payload. Private to the kernels and block_decode.c.
+ */
+#ifndef WFS_SPLIT_MERGE_H
+#define WFS_SPLIT_MERGE_H
+
+#include "split.h"
+
+enum {
+	/* Most rest bytes of a unit: 63 bits of 512 words, or a byte a plane of 7 rows. */
+	WFS_UNIT_MAX_BYTES = 64 * 63,
+	/* What a vector kernel may read or write behind the bytes that it needs. */
+	WFS_VECTOR_SLACK = 128,
+};
+
+/* One thread's memory for decoding. */
+struct wfs_scratch {
+	/* the block's escapes as symbol names WFS_TAIL_BASE + nibble */
+	_Alignas(64) u8 escape[WFS_MAX_BLOCK + WFS_VECTOR_SLACK];
+	/* the scalar decoder's table a slot (split_decode_scalar.c) */
+	u32 step[WFS_MAX_TABLES][256];
+};
+
+/* The one reason for everything that only decoding can show: states, streams or escapes end elsewhere than they must.
+ * Vector kernels see these at the end only, so they are not told apart. */
+#define WFS_SPLIT_UNPROVEN "coded words do not end in their proof"
+
+/* Words of one unit: top[position of row 0, 1, ...] is the field as the top 16 bits of a rotated word, rest the unit's
+ * rest bytes. Writes nr_words words (the unit's first) at raw. */
+void wfs_split_merge(struct wfs_split s, unsigned mode, const u16 *top, const u8 *rest, unsigned rows, size_t nr_words,
+		     u8 *raw);
+
+/* The last unit's rest bytes: those stored, then those that the final states' L bytes (strand 0, strand 1) carry.
+ * unit has room for WFS_UNIT_MAX_BYTES + WFS_CARRIED bytes. Returns NULL, or why the block is refused. */
+const char *wfs_split_last_rest(const struct wfs_split_view *v, struct wfs_split s, const u8 final_l[WFS_CARRIED],
+				u8 *unit);
+
+/* The mode of a superrow. */
+static inline unsigned wfs_split_mode(const struct wfs_split_view *v, size_t super)
+{
+	return v->nr_modes ? v->mode[super] : 0;
+}
+
+/* Escape number i. */
+static inline unsigned wfs_split_escape(const struct wfs_split_view *v, size_t i)
+{
+	return v->escapes[i / 2] >> (4 * (i & 1)) & 15;
+}
+
+void wfs_split_apply_literals(const struct wfs_split_view *v, struct wfs_split s, u8 *raw);
+
+#endif
