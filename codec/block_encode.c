@@ -1,0 +1,92 @@
+/* block_encode.c - one block's bytes to a payload, whatever its coding (FORMAT.md 1.5). The reverse of block_decode.c.
+ *
+ * Grids (coding 4) are not made yet: their blocks come back as "cannot express".
+ */
+#include "split_encode.h"
+
+#include <lz4.h>
+#include <stdlib.h>
+
+struct wfs_encode_scratch {
+	struct wfs_encode_buffers buffers;
+	LZ4_stream_t lz4;
+};
+
+struct wfs_encode_scratch *wfs_encode_scratch_new(void)
+{
+	const size_t bytes = WFS_CEIL_DIV(sizeof(struct wfs_encode_scratch), (size_t)64) * 64;
+	return aligned_alloc(64, bytes);
+}
+
+void wfs_encode_scratch_free(struct wfs_encode_scratch *scratch)
+{
+	free(scratch);
+}
+
+bool wfs_is_constant(const u8 *raw, size_t raw_len)
+{
+	return raw_len >= 8 && !memcmp(raw, raw + 8, raw_len - 8);
+}
+
+/* The fill of a block that repeats its first word. */
+static size_t constant_encode(unsigned word, unsigned phase, const u8 *raw, size_t raw_len, u8 *comp)
+{
+	if (raw_len <= word || memcmp(raw, raw + word, raw_len - word) != 0)
+		return raw_len;
+	for (unsigned i = 0; i < word; i++)
+		comp[(phase + i) % word] = raw[i];
+	return word;
+}
+
+static size_t lz4_encode(const u8 *raw, size_t raw_len, u8 *comp, struct wfs_encode_scratch *scratch)
+{
+	if (raw_len < 2)
+		return raw_len;
+	int len = LZ4_compress_fast_extState(&scratch->lz4, (const char *)raw, (char *)comp, (int)raw_len,
+					     (int)raw_len - 1, 1);
+	return len > 0 ? (size_t)len : raw_len;
+}
+
+static const struct wfs_encode_kernel *kernel_for(enum wfs_cpu cpu)
+{
+	const struct wfs_encode_kernel *kernel = NULL;
+	if (cpu == WFS_CPU_AVX512VBMI)
+		kernel = wfs_encode_kernel_avx512vbmi_get();
+	else if (cpu == WFS_CPU_AVX2)
+		kernel = wfs_encode_kernel_avx2_get();
+	return kernel ? kernel : &wfs_encode_kernel_scalar;
+}
+
+/* The words by the split coding, the bytes of cut words behind them. */
+static size_t split_encode(const struct wfs_encode_pool *pool, const struct wfs_encode_kernel *kernel, unsigned phase,
+			   const u8 *raw, size_t raw_len, u8 *comp, struct wfs_encode_buffers *buffers)
+{
+	struct wfs_block_cut cut = wfs_block_cut(pool->s.word, phase, raw_len);
+
+	if (!cut.nr_words)
+		return raw_len;
+	size_t len = wfs_split_encode(pool, kernel, raw + cut.head, cut.nr_words, comp, raw_len - cut.head - cut.tail,
+				      buffers);
+	if (len == SIZE_MAX)
+		return raw_len;
+	memcpy(comp + len, raw, cut.head);
+	memcpy(comp + len + cut.head, raw + raw_len - cut.tail, cut.tail);
+	return len + cut.head + cut.tail;
+}
+
+size_t wfs_payload_encode(const struct wfs_coder *coder, const struct wfs_encode_pool *pool, enum wfs_cpu cpu,
+			  unsigned phase, const u8 *raw, size_t raw_len, u8 *comp, struct wfs_encode_scratch *scratch)
+{
+	if (raw_len > WFS_MAX_BLOCK)
+		return raw_len;
+	switch (coder->coding) {
+	case WFS_LZ4:
+		return lz4_encode(raw, raw_len, comp, scratch);
+	case WFS_CONSTANT:
+		return constant_encode(coder->word, phase, raw, raw_len, comp);
+	case WFS_SPLIT:
+		return split_encode(pool, kernel_for(cpu), phase, raw, raw_len, comp, &scratch->buffers);
+	default:
+		return raw_len;
+	}
+}

@@ -1,0 +1,205 @@
+/* train.c - trains a pool of tables: k-means of segments where distance is coding cost. Integer arithmetic and total
+ * orders only, so that the same segments give the same pool on every machine.
+ *
+ * Segments of unlike scale (rows of an embedding, say) deserve unlike tables; a segment names its table with 4 bits.
+ * The first rounds use ideal code lengths, which lead to good clusters quickly; the last ones the tables themselves.
+ */
+#include "split_encode.h"
+#include "log2_fixed.h"
+
+#include <stdlib.h>
+
+enum {
+	SEG_WORDS = 1 << WFS_TRAIN_SEG_LOG2,
+	MAX_CHUNKS = WFS_FIELD_VALUES / WFS_COST_CHUNK,
+	IDEAL_ROUNDS = 6,
+	TABLE_ROUNDS = 3,
+	SMOOTHING = 64, /* counts are scaled by this, then 1 is added */
+};
+
+/* The nonzero part of a segment's histogram: counts of the values 32 * at .. 32 * at + 31. */
+struct chunk {
+	u16 count[WFS_COST_CHUNK];
+	u16 at;
+};
+
+struct wfs_trainer {
+	struct wfs_split s;
+	bool no_memory;
+	u32 nr_segs;
+	u32 first[WFS_TRAIN_SEGMENTS + 1]; /* a segment's chunks: first[i] .. first[i + 1] - 1 */
+	u32 key[WFS_TRAIN_SEGMENTS];	   /* mean field value, 4 fraction bits */
+	u8 cluster[WFS_TRAIN_SEGMENTS];
+	struct chunk *chunk;
+	size_t chunk_room;
+	u16 field[SEG_WORDS];
+	u16 hist[WFS_FIELD_VALUES];
+	u32 sum[WFS_MAX_TABLES][WFS_FIELD_VALUES]; /* histograms of the clusters */
+	u16 cost[WFS_MAX_TABLES][WFS_FIELD_VALUES];
+};
+
+struct wfs_trainer *wfs_trainer_new(struct wfs_split s)
+{
+	struct wfs_trainer *t = calloc(1, sizeof(*t));
+	if (t)
+		t->s = s;
+	return t;
+}
+
+void wfs_trainer_free(struct wfs_trainer *t)
+{
+	if (!t)
+		return;
+	free(t->chunk);
+	free(t);
+}
+
+static bool chunks_reserve(struct wfs_trainer *t)
+{
+	size_t need = (size_t)t->first[t->nr_segs] + MAX_CHUNKS;
+	if (need <= t->chunk_room)
+		return true;
+	size_t room = need + need / 2;
+	struct chunk *grown = realloc(t->chunk, room * sizeof(*grown));
+	if (!grown)
+		return false;
+	t->chunk = grown;
+	t->chunk_room = room;
+	return true;
+}
+
+void wfs_trainer_add(struct wfs_trainer *t, const u8 *raw, size_t nr_words)
+{
+	u32 nr_chunks = WFS_CEIL_DIV(1u << t->s.field, (u32)WFS_COST_CHUNK), sum = 0;
+
+	if (!nr_words || nr_words > SEG_WORDS || t->nr_segs == WFS_TRAIN_SEGMENTS || t->no_memory)
+		return;
+	if (!chunks_reserve(t)) {
+		t->no_memory = true;
+		return;
+	}
+	wfs_encode_fields_scalar(t->s, raw, nr_words, t->field);
+	memset(t->hist, 0, nr_chunks * WFS_COST_CHUNK * sizeof(t->hist[0]));
+	for (size_t i = 0; i < nr_words; i++) {
+		t->hist[t->field[i]]++;
+		sum += t->field[i];
+	}
+	u32 last = t->first[t->nr_segs];
+	for (u32 c = 0; c < nr_chunks; c++) {
+		const u16 *count = t->hist + c * WFS_COST_CHUNK;
+		u32 any = 0;
+		for (unsigned i = 0; i < WFS_COST_CHUNK; i++)
+			any |= count[i];
+		if (!any)
+			continue;
+		memcpy(t->chunk[last].count, count, sizeof(t->chunk[last].count));
+		t->chunk[last++].at = (u16)c;
+	}
+	t->key[t->nr_segs] = (u32)(sum * 16 / nr_words);
+	t->first[++t->nr_segs] = last;
+}
+
+static int u64_compare(const void *a, const void *b)
+{
+	u64 x = wfs_load64(a), y = wfs_load64(b);
+	return (x > y) - (x < y);
+}
+
+/* The start: segments ordered by their mean, cut in nr_clusters equal parts. */
+static bool clusters_start(struct wfs_trainer *t, unsigned nr_clusters)
+{
+	u64 *order = malloc(t->nr_segs * sizeof(*order));
+	if (!order)
+		return false;
+	for (u32 i = 0; i < t->nr_segs; i++)
+		order[i] = (u64)t->key[i] << 32 | i; /* no two equal: any sort gives the same order */
+	qsort(order, t->nr_segs, sizeof(*order), u64_compare);
+	for (u32 i = 0; i < t->nr_segs; i++)
+		t->cluster[(u32)order[i]] = (u8)((u64)i * nr_clusters / t->nr_segs);
+	free(order);
+	return true;
+}
+
+/* Sums up the clusters' histograms and closes the gaps of empty ones; returns how many are left. */
+static unsigned clusters_sum(struct wfs_trainer *t, unsigned nr_clusters)
+{
+	bool used[WFS_MAX_TABLES] = {false};
+	u8 number[WFS_MAX_TABLES];
+	unsigned nr = 0;
+
+	for (u32 i = 0; i < t->nr_segs; i++)
+		used[t->cluster[i]] = true;
+	for (unsigned k = 0; k < nr_clusters; k++)
+		if (used[k])
+			number[k] = (u8)nr++;
+	memset(t->sum, 0, nr * sizeof(t->sum[0]));
+	for (u32 i = 0; i < t->nr_segs; i++) {
+		u32 *sum = t->sum[number[t->cluster[i]]];
+		for (u32 c = t->first[i]; c < t->first[i + 1]; c++)
+			for (unsigned j = 0; j < WFS_COST_CHUNK; j++)
+				sum[t->chunk[c].at * WFS_COST_CHUNK + j] += t->chunk[c].count[j];
+	}
+	return nr;
+}
+
+/* Ideal code lengths for a cluster, every value a little likely. */
+static void costs_ideal(const u32 *sum, unsigned nr_values, u16 *cost)
+{
+	u32 total = nr_values;
+	for (unsigned v = 0; v < nr_values; v++)
+		total += sum[v] * SMOOTHING;
+	u32 log_total = wfs_log2_q16(total);
+	for (unsigned v = 0; v < nr_values; v++)
+		cost[v] = (u16)((log_total - wfs_log2_q16(sum[v] * SMOOTHING + 1)) >> 8);
+}
+
+/* Moves every segment to the cluster that codes it cheapest; returns the cost of all. */
+static u64 clusters_assign(struct wfs_trainer *t, unsigned nr_clusters)
+{
+	u64 total = 0;
+	for (u32 i = 0; i < t->nr_segs; i++) {
+		u32 best = UINT32_MAX;
+		for (unsigned k = 0; k < nr_clusters; k++) {
+			u32 cost = 0;
+			for (u32 c = t->first[i]; c < t->first[i + 1]; c++)
+				cost += wfs_chunk_cost(t->chunk[c].count, t->cost[k] + t->chunk[c].at * WFS_COST_CHUNK);
+			if (cost < best) {
+				best = cost;
+				t->cluster[i] = (u8)k;
+			}
+		}
+		total += best;
+	}
+	return total;
+}
+
+enum wfs_status wfs_trainer_finish(struct wfs_trainer *t, struct wfs_pool *pool_ret)
+{
+	unsigned nr_values = 1u << t->s.field, nr = WFS_MIN(t->nr_segs, (u32)WFS_MAX_TABLES);
+
+	if (t->no_memory || (nr && !clusters_start(t, nr)))
+		return WFS_NO_MEMORY;
+	memset(pool_ret, 0, sizeof(*pool_ret));
+	pool_ret->seg_log2 = WFS_TRAIN_SEG_LOG2;
+	pool_ret->field = t->s.field;
+	for (unsigned round = 0; nr; round++) {
+		nr = clusters_sum(t, nr);
+		for (unsigned k = 0; k < nr; k++) {
+			if (round < IDEAL_ROUNDS) {
+				costs_ideal(t->sum[k], nr_values, t->cost[k]);
+				continue;
+			}
+			wfs_table_build(t->sum[k], t->s, &pool_ret->table[k]);
+			wfs_table_costs(&pool_ret->table[k], t->s, t->cost[k]);
+		}
+		if (round == IDEAL_ROUNDS + TABLE_ROUNDS - 1)
+			break;
+		clusters_assign(t, nr);
+	}
+	if (!nr) {
+		wfs_table_build(t->sum[0], t->s, &pool_ret->table[0]);
+		nr = 1;
+	}
+	pool_ret->nr_tables = (u8)nr;
+	return WFS_OK;
+}
