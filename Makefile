@@ -84,7 +84,7 @@ TOOLS_OBJ := $(call objects,mount-tools/*.c)
 # A main of its own each, linked with the archives of all else, private symbols included.
 UNITS := $(patsubst %.c,$(BUILD)/%,$(sort $(wildcard tests/unit/test_*.c)))
 FUZZERS := $(patsubst %.c,$(BUILD)/%,$(sort $(wildcard tests/fuzz/fuzz_*.c)))
-TEST_TOOLS := $(patsubst %.c,$(BUILD)/%,$(sort $(wildcard tests/tools/*.c)))
+TEST_TOOLS := $(patsubst %.c,$(BUILD)/%,$(sort $(wildcard tests/tools/*.c tests/fs/*.c)))
 MANPAGES := $(sort $(wildcard man/*.[1-9]))
 
 LIBS := $(BUILD)/libwfs.a $(BUILD)/libwfs.so
