@@ -63,6 +63,25 @@ struct wfs_encode_pool {
 };
 enum { WFS_MAP_MIN = 512 }; /* bytes of a map, at least: what vector kernels load */
 
+/* Counts nr field values into hist[0..WFS_HISTS), the first nr_values entries of each, which it clears first. The sum
+ * of the four is the histogram. */
+static WFS_ALWAYS_INLINE void wfs_hist_count(const u16 *field, size_t nr, size_t nr_values,
+					     u16 (*hist)[WFS_FIELD_VALUES])
+{
+	size_t i = 0;
+	for (unsigned k = 0; k < WFS_HISTS; k++)
+		memset(hist[k], 0, nr_values * sizeof(hist[k][0]));
+	for (; i + WFS_HISTS <= nr; i += WFS_HISTS) {
+		u64 four = wfs_load64(field + i);
+		hist[0][four & 0xffff]++;
+		hist[1][four >> 16 & 0xffff]++;
+		hist[2][four >> 32 & 0xffff]++;
+		hist[3][four >> 48]++;
+	}
+	for (; i < nr; i++)
+		hist[0][field[i]]++;
+}
+
 /* ---- scratch ---- */
 
 /* Sizes: a row is padded to 64 words, and a last unit of up to 7 rows is not bit-packed: at most 7 * 64 * 8 bytes more

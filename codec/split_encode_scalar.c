@@ -63,17 +63,10 @@ static unsigned choose_scalar(const struct wfs_encode_pool *pool, const u16 *fie
 	const unsigned nr_tables = pool->nr_tables;
 	u32 cost[WFS_MAX_TABLES] = {0};
 	unsigned best = 0;
-	size_t i = 0;
 
 	if (nr_tables == 1)
 		return 0;
-	for (unsigned k = 0; k < WFS_HISTS; k++)
-		memset(hist[k], 0, pool->nr_chunks * WFS_COST_CHUNK * sizeof(hist[k][0]));
-	for (; i + WFS_HISTS <= nr; i += WFS_HISTS)
-		for (unsigned k = 0; k < WFS_HISTS; k++)
-			hist[k][field[i + k]]++;
-	for (; i < nr; i++)
-		hist[0][field[i]]++;
+	wfs_hist_count(field, nr, pool->nr_chunks * WFS_COST_CHUNK, hist);
 	for (u32 c = 0; c < pool->nr_chunks; c++) {
 		u16 count[WFS_COST_CHUNK];
 		u32 any = 0;
