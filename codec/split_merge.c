@@ -35,33 +35,34 @@ struct merge {
 	const u16 *top;
 	const u8 *part, *plane; /* plane 0; the next ones follow at plane_bytes */
 	size_t plane_bytes;
-	unsigned rows, rot, mode;
+	unsigned rows, mode;
 	u8 *raw;
 };
 
-/* Rows of words of one type. `planes` and `moded` are constants where speed matters. The innermost loop runs over the
- * positions whose words are neighbours (lane order). */
+/* Rows of words of one type. `rot`, and where speed matters `planes` and `moded`, are constants. The innermost loop
+ * runs over the positions whose words are neighbours (lane order). */
 #define DEFINE_MERGE(type, word)                                                                                       \
-	static WFS_ALWAYS_INLINE void merge_rows_##type(const struct merge *m, unsigned planes, bool moded)            \
+	static WFS_ALWAYS_INLINE void merge_rows_##type(const struct merge *m, const unsigned rot, unsigned planes,    \
+							bool moded)                                                    \
 	{                                                                                                              \
 		enum { BITS = 8 * word, PER = 16 / word };                                                             \
-		const unsigned zeros = wfs_mode_zeros(m->mode), sign = wfs_mode_sign(m->mode), rot = m->rot;           \
-		for (unsigned run = 0; run < m->rows * 4 * word; run++) {                                              \
-			unsigned row = run / (4 * word), quarter = run / word % 4, b = run % word;                     \
-			size_t pos = WFS_LANES * row + 16 * quarter + PER * b;                                         \
+		const unsigned zeros = wfs_mode_zeros(m->mode), sign = wfs_mode_sign(m->mode);                         \
+		for (unsigned group = 0; group < m->rows * 4 * word; group++) {                                        \
+			unsigned row = group / (4 * word), quarter = group / word % 4, k = group % word;               \
+			size_t pos = PER * group, first = WFS_LANES * row + PER * (quarter + 4 * k);                   \
 			type out[PER];                                                                                 \
 			for (unsigned j = 0; j < PER; j++) {                                                           \
 				type v = m->part[pos + j], x = m->top[pos + j];                                        \
-				for (unsigned k = 0; k < planes; k++)                                                  \
-					v = (type)((u64)v << 8 | m->plane[m->plane_bytes * k + pos + j]);              \
+				for (unsigned i = 0; i < planes; i++)                                                  \
+					v = (type)((u64)v << 8 | m->plane[m->plane_bytes * i + pos + j]);              \
 				if (moded)                                                                             \
 					v = sign ? (type)((u64)v << (zeros + 1) | (sign == 2))                         \
 						 : (type)((u64)(v >> 1) << (zeros + 1) | (v & 1));                     \
 				x = (type)(word == 1 ? m->top[pos + j] >> 8 : (u64)x << (BITS - 16 * (word > 1)));     \
 				x |= v;                                                                                \
-				out[j] = (type)(x >> rot | (type)(x << 1) << (BITS - 1 - rot));                        \
+				out[j] = (type)(rot ? x >> 1 | (type)(x << (BITS - 1)) : x);                           \
 			}                                                                                              \
-			memcpy(m->raw + word * (WFS_LANES * row + PER * quarter + 4 * PER * b), out, sizeof(out));     \
+			memcpy(m->raw + word * first, out, sizeof(out));                                               \
 		}                                                                                                      \
 	}
 DEFINE_MERGE(u8, 1)
@@ -69,30 +70,30 @@ DEFINE_MERGE(u16, 2)
 DEFINE_MERGE(u32, 4)
 DEFINE_MERGE(u64, 8)
 
-static void merge_unit(const struct merge *m, unsigned word, unsigned planes)
+static WFS_ALWAYS_INLINE void merge_unit(const struct merge *m, const unsigned rot, unsigned word, unsigned planes)
 {
 	switch (word) {
 	case 1: /* no modes, and all rest bits are partial ones */
-		merge_rows_u8(m, 0, false);
+		merge_rows_u8(m, rot, 0, false);
 		break;
 	case 2:
 		if (m->mode)
-			merge_rows_u16(m, planes, true);
+			merge_rows_u16(m, rot, planes, true);
 		else if (planes == 0)
-			merge_rows_u16(m, 0, false);
+			merge_rows_u16(m, rot, 0, false);
 		else
-			merge_rows_u16(m, 1, false);
+			merge_rows_u16(m, rot, 1, false);
 		break;
 	case 4:
 		if (m->mode)
-			merge_rows_u32(m, planes, true);
+			merge_rows_u32(m, rot, planes, true);
 		else if (planes == 2)
-			merge_rows_u32(m, 2, false);
+			merge_rows_u32(m, rot, 2, false);
 		else
-			merge_rows_u32(m, 3, false);
+			merge_rows_u32(m, rot, 3, false);
 		break;
 	default:
-		merge_rows_u64(m, planes, m->mode);
+		merge_rows_u64(m, rot, planes, m->mode);
 	}
 }
 
@@ -109,13 +110,15 @@ void wfs_split_merge(struct wfs_split s, unsigned mode, const u16 *top, const u8
 		.plane = rest + part_bytes,
 		.plane_bytes = (size_t)WFS_LANES * rows,
 		.rows = rows,
-		.rot = s.rot,
 		.mode = mode,
 		.raw = whole ? raw : words,
 	};
 
 	unpack_partial(in_mode.partial, rest, rows, part);
-	merge_unit(&m, s.word, in_mode.planes);
+	if (s.rot)
+		merge_unit(&m, 1, s.word, in_mode.planes);
+	else
+		merge_unit(&m, 0, s.word, in_mode.planes);
 	if (!whole)
 		memcpy(raw, words, nr_words * s.word);
 }
