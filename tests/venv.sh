@@ -1,15 +1,15 @@
 #!/bin/bash
 # venv.sh small|loaders: make or complete the tests' Python environment and print its interpreter's path.
 #
-# small: what the demo and the corpora need. loaders: torch and transformers too, several GB on disk.
+# small: what the demo, the corpora and the second decoder need. loaders: torch and transformers too, several GB on disk.
 # It lies in $WEIGHTFS_VENV, by default $BUILD/venv. Only names are asked for; pip decides where they come from.
 set -eu
 cd "$(dirname "$0")/.."
 venv=${WEIGHTFS_VENV:-${BUILD:-build}/venv}
 
 case ${1-} in
-small) packages='numpy ml_dtypes safetensors' ;;
-loaders) packages='numpy ml_dtypes safetensors torch transformers' ;;
+small) packages='numpy ml_dtypes safetensors lz4 xxhash' ;;
+loaders) packages='numpy ml_dtypes safetensors lz4 xxhash torch transformers' ;;
 *)
 	echo "usage: venv.sh small|loaders" >&2
 	exit 2
