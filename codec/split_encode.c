@@ -32,15 +32,15 @@ static void symbols_expand(const struct wfs_table *t, struct wfs_encode_table *e
 			e->padding = (u8)i;
 	for (unsigned i = 0; i < WFS_LITERAL + 1; i++) {
 		unsigned sym = i < WFS_TAIL_BASE ? i : e->escape, freq = sym < t->m ? t->freq[sym] : 1;
-		unsigned recip = WFS_MIN(65536 / freq, 65535u);
+		unsigned recip16 = WFS_MIN(65536 / freq, 65535u);
 		e->freq[i] = (u8)freq;
 		e->base[i] = e->base[sym];
 		e->first[i] = e->first[sym];
 		e->jump[i] = e->jump[sym];
-		e->recip_lo[i] = (u8)recip;
-		e->recip_hi[i] = (u8)(recip >> 8);
-		e->sym[i] =
-			(struct wfs_encode_sym){(u16)recip, e->freq[i], e->base[i], e->first[i], e->jump[i], {0, 0}};
+		e->recip16_lo[i] = (u8)recip16;
+		e->recip16_hi[i] = (u8)(recip16 >> 8);
+		e->sym[i] = (struct wfs_encode_sym){WFS_CEIL_DIV(1u << 24, freq), e->freq[i], e->base[i], e->first[i],
+						    e->jump[i]};
 	}
 }
 

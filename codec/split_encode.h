@@ -41,15 +41,16 @@ static WFS_ALWAYS_INLINE u32 wfs_chunk_cost(const u16 *count, const u16 *cost)
 /* ---- encode pools ---- */
 
 /* Pushing a symbol of frequency f on a state x < 256 f gives q = x / f and the rank x mod f, whose slot is
- * base + rank, plus jump when rank >= first (the symbol's second run). recip = floor(65536 / f), 65535 for f = 1. */
+ * base + rank, plus jump when rank >= first (the symbol's second run). recip = 2^24 / f rounded up makes q exactly
+ * x * recip >> 24: the product is too large by less than x < 256 f, a share of 2^24 smaller than the 1 / f that the
+ * fraction of x / f lacks to the next integer, because f^2 < 2^16. */
 struct wfs_encode_sym {
-	u16 recip;
+	u32 recip;
 	u8 freq, base, first, jump;
-	u8 zero[2];
 };
 struct wfs_encode_table {
-	/* the same by field for vector look-ups; indexed by symbol id */
-	_Alignas(64) u8 freq[64], base[64], first[64], jump[64], recip_lo[64], recip_hi[64];
+	/* for vector look-ups by symbol id; recip16 = floor(65536 / f), 65535 for f = 1 */
+	_Alignas(64) u8 freq[64], base[64], first[64], jump[64], recip16_lo[64], recip16_hi[64];
 	struct wfs_encode_sym sym[64];
 	const u8 *map; /* field value -> symbol id */
 	u8 escape, padding;

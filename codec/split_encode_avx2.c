@@ -235,11 +235,12 @@ static WFS_TARGET_AVX2 u8 *superrow_avx2(struct wfs_split s, const struct wfs_en
 
 	if (s.word == 8)
 		return wfs_encode_unit_scalar(s, table, mode, raw, WFS_SUPER, WFS_SUPER_ROWS, sym, rest);
-	for (unsigned p = 0; p < WFS_SUPER; p += 8) {
-		u64 eight = 0;
-		for (unsigned i = 0; i < 8; i++)
-			eight |= (u64)map[field[p + i]] << 8 * i;
-		wfs_store64(sym + p, eight);
+	for (unsigned p = 0; p < WFS_SUPER; p += 4) {
+		u64 four = wfs_load64(field + p);
+		sym[p] = map[four & 0xffff];
+		sym[p + 1] = map[four >> 16 & 0xffff];
+		sym[p + 2] = map[four >> 32 & 0xffff];
+		sym[p + 3] = map[four >> 48];
 	}
 	if (s.word == 1)
 		return rest_pack(1, s, mode, raw, rest);
@@ -321,8 +322,8 @@ INLINE_AVX2 void pass_table_load(struct pass_table *t, const struct wfs_encode_t
 	half_tables_load(t->base, from->base);
 	half_tables_load(t->first, from->first);
 	half_tables_load(t->jump, from->jump);
-	half_tables_load(t->recip_lo, from->recip_lo);
-	half_tables_load(t->recip_hi, from->recip_hi);
+	half_tables_load(t->recip_lo, from->recip16_lo);
+	half_tables_load(t->recip_hi, from->recip16_hi);
 	t->escape = _mm256_set1_epi8((char)from->escape);
 }
 
@@ -346,7 +347,8 @@ INLINE_AVX2 u8 *bytes_push(__m128i v, u32 mask, u8 *end)
 	return end - _mm_popcnt_u32(a);
 }
 
-/* 16-bit quotient and remainder of 16 states by reciprocal and one correction, see split_encode_scalar.c. */
+/* 16-bit quotient and remainder of 16 states by reciprocal and one correction: x recip / 2^16 falls short of x / freq
+ * by less than x / 2^16 < 1, so q is right or one too small. */
 INLINE_AVX2 void states_divide(__m256i x, __m256i freq, __m256i recip, __m256i *quotient, __m256i *rank)
 {
 	__m256i q = _mm256_mulhi_epu16(x, recip), r = _mm256_sub_epi16(x, _mm256_mullo_epi16(q, freq));

@@ -283,11 +283,12 @@ struct pass_table {
 
 INLINE_VBMI struct pass_table pass_table_load(const struct wfs_encode_table *from)
 {
-	return (struct pass_table){load512(from->freq), load512(from->base),	 load512(from->first),
-				   load512(from->jump), load512(from->recip_lo), load512(from->recip_hi)};
+	return (struct pass_table){load512(from->freq), load512(from->base),	   load512(from->first),
+				   load512(from->jump), load512(from->recip16_lo), load512(from->recip16_hi)};
 }
 
-/* 16-bit quotient and remainder of 32 states by reciprocal and one correction, see split_encode_scalar.c. */
+/* 16-bit quotient and remainder of 32 states by reciprocal and one correction: x recip / 2^16 falls short of x / freq
+ * by less than x / 2^16 < 1, so q is right or one too small. */
 INLINE_VBMI void states_divide(__m512i x, __m512i freq, __m512i recip, __m512i *quotient, __m512i *rank)
 {
 	__m512i q = _mm512_mulhi_epu16(x, recip), r = _mm512_sub_epi16(x, _mm512_mullo_epi16(q, freq));

@@ -193,8 +193,7 @@ static size_t escapes_scalar(const u8 *sym, size_t nr_rows, u8 *nibble)
 	return nr;
 }
 
-/* Pushes one symbol, see struct wfs_encode_sym. The reciprocal gives q or q - 1: it is short of 2^16 / f by less than
- * 1, hence the quotient by less than x / 2^16 + 1 < 1 / 256 f + 1 ... < 2, so one correction is enough. */
+/* Pushes one symbol, see struct wfs_encode_sym; returns the new end of the stream. */
 static WFS_ALWAYS_INLINE u8 *symbol_push(const struct wfs_encode_sym *sym, u16 *state, u8 *end)
 {
 	const struct wfs_encode_sym a = *sym;
@@ -204,10 +203,7 @@ static WFS_ALWAYS_INLINE u8 *symbol_push(const struct wfs_encode_sym *sym, u16 *
 	u32 whole = x >= freq << 8; /* too large to push on: a byte leaves */
 	end -= whole;
 	x >>= 8 & -whole;
-	u32 q = x * a.recip >> 16, rank = x - q * freq;
-	u32 more = rank >= freq;
-	q += more;
-	rank -= freq & -more;
+	u32 q = (u32)((u64)x * a.recip >> 24), rank = x - q * freq;
 	u32 slot = rank + a.base + (a.jump & -(u32)(rank >= a.first));
 	*state = (u16)(q << 8 | (slot & 255));
 	return end;
