@@ -1,0 +1,260 @@
+/* container_write.c - metadata, head and copies around the payload (FORMAT.md 1.1, 1.2).
+ *
+ * The head is written last: a file that was not finished has none and is no container.
+ */
+#include "container_write.h"
+#include "checksum.h"
+#include "file_io.h"
+
+#include <lz4.h>
+#include <lz4hc.h>
+#include <stdlib.h>
+
+enum { LZ4_LEVEL = 9 };
+
+bool wfs_columns_new(struct wfs_columns *columns, u64 nr_blocks)
+{
+	*columns = (struct wfs_columns){
+		calloc(nr_blocks + 1, sizeof(u32)),
+		calloc(nr_blocks + 1, sizeof(u16)),
+		calloc(nr_blocks + 1, sizeof(u64)),
+	};
+	return columns->comp_len && columns->selector && columns->hash;
+}
+
+void wfs_columns_free(struct wfs_columns *columns)
+{
+	free(columns->comp_len);
+	free(columns->selector);
+	free(columns->hash);
+}
+
+/* ---- sections ---- */
+
+struct section {
+	struct wfs_disk_section entry;
+	u8 *body;
+};
+
+/* Takes raw over and compresses it when that helps. */
+static bool section_set(struct section *s, enum wfs_section_kind kind, u8 *raw, u64 raw_len, bool may_compress)
+{
+	u8 *comp = NULL;
+	int comp_len = 0;
+
+	s->entry = (struct wfs_disk_section){
+		.kind = (u16)kind, .coding = WFS_STORED, .comp_len = raw_len, .raw_len = raw_len};
+	s->body = raw;
+	if (!raw)
+		return false;
+	if (!may_compress || raw_len < 2 || raw_len > WFS_LZ4_MAX_RAW)
+		return true;
+	comp = malloc((size_t)raw_len);
+	if (!comp)
+		return false;
+	comp_len = LZ4_compress_HC((const char *)raw, (char *)comp, (int)raw_len, (int)raw_len - 1, LZ4_LEVEL);
+	if (comp_len <= 0) {
+		free(comp);
+		return true;
+	}
+	s->entry.coding = WFS_LZ4;
+	s->entry.comp_len = (u64)comp_len;
+	s->body = comp;
+	free(raw);
+	return true;
+}
+
+static bool set_regions(struct section *s, const struct wfs_plan *plan)
+{
+	u64 len = plan->nr_regions * sizeof(*plan->region);
+	u8 *raw = malloc(len + 1);
+
+	if (raw)
+		memcpy(raw, plan->region, len);
+	return section_set(s, WFS_SECTION_REGIONS, raw, len, true);
+}
+
+static bool set_coders(struct section *s, const struct wfs_plan *plan)
+{
+	struct wfs_disk_coder *d = calloc(plan->nr_coders, sizeof(*d));
+
+	for (u32 i = 0; d && i < plan->nr_coders; i++) {
+		const struct wfs_coder *c = &plan->coder[i];
+
+		d[i] = (struct wfs_disk_coder){c->coding, c->word, c->rot, c->field, c->pool, c->grid, 0};
+	}
+	return section_set(s, WFS_SECTION_CODERS, (u8 *)d, plan->nr_coders * sizeof(*d), true);
+}
+
+static bool set_pools(struct section *s, const struct wfs_plan *plan)
+{
+	u8 *raw = malloc((size_t)plan->nr_pools * WFS_POOL_MAX_BYTES + 1);
+	size_t len = 0;
+
+	for (u32 i = 0; raw && i < plan->nr_pools; i++)
+		len += wfs_pool_write(&plan->pool[i], raw + len);
+	return section_set(s, WFS_SECTION_POOLS, raw, len, false);
+}
+
+static bool set_lengths(struct section *s, const struct wfs_columns *columns, u64 nr)
+{
+	u8 *raw = malloc(nr * WFS_LENGTH_PLANES + 1);
+
+	for (u64 i = 0; raw && i < nr; i++)
+		for (unsigned plane = 0; plane < WFS_LENGTH_PLANES; plane++)
+			raw[plane * nr + i] = (u8)(columns->comp_len[i] >> 8 * plane);
+	return section_set(s, WFS_SECTION_LENGTHS, raw, nr * WFS_LENGTH_PLANES, true);
+}
+
+static bool set_selectors(struct section *s, const struct wfs_columns *columns, u64 nr)
+{
+	u8 *raw = malloc(nr * WFS_SELECTOR_PLANES + 1);
+
+	for (u64 i = 0; raw && i < nr; i++)
+		for (unsigned plane = 0; plane < WFS_SELECTOR_PLANES; plane++)
+			raw[plane * nr + i] = (u8)(columns->selector[i] >> 8 * plane);
+	return section_set(s, WFS_SECTION_SELECTORS, raw, nr * WFS_SELECTOR_PLANES, true);
+}
+
+static bool set_hashes(struct section *s, const struct wfs_columns *columns, u64 nr)
+{
+	u8 *raw = malloc(nr * WFS_HASH_BYTES + 1);
+
+	if (raw)
+		memcpy(raw, columns->hash, nr * WFS_HASH_BYTES);
+	return section_set(s, WFS_SECTION_HASHES, raw, nr * WFS_HASH_BYTES, false);
+}
+
+/* ---- metadata ---- */
+
+enum { NR_FIXED = 3, NR_SECTIONS = 6 };
+#define DIRECTORY_BYTES (sizeof(struct wfs_disk_meta) + NR_SECTIONS * sizeof(struct wfs_disk_section))
+
+static u64 bodies_len(const struct section *s, int nr)
+{
+	u64 len = 0;
+
+	for (int i = 0; i < nr; i++)
+		len += s[i].entry.comp_len;
+	return len;
+}
+
+static void sections_free(struct section *s, int nr)
+{
+	for (int i = 0; i < nr; i++)
+		free(s[i].body);
+}
+
+enum wfs_status wfs_meta_bound(const struct wfs_plan *plan, u64 *meta_len_ret, struct wfs_error *err)
+{
+	struct section s[NR_FIXED] = {0};
+	bool good = set_regions(&s[0], plan) && set_coders(&s[1], plan) && set_pools(&s[2], plan);
+
+	if (good)
+		*meta_len_ret = DIRECTORY_BYTES + bodies_len(s, NR_FIXED) +
+				plan->nr_blocks * (WFS_LENGTH_PLANES + WFS_SELECTOR_PLANES + WFS_HASH_BYTES);
+	sections_free(s, NR_FIXED);
+	return good ? WFS_OK : wfs_fail(err, WFS_NO_MEMORY, "out of memory for the metadata");
+}
+
+/* The metadata, zeros behind it up to room bytes. The caller frees it. */
+static u8 *meta_build(const struct wfs_plan *plan, const struct wfs_columns *columns, u64 room, u64 *meta_len_ret)
+{
+	struct wfs_disk_meta start = {.nr_sections = NR_SECTIONS};
+	struct section s[NR_SECTIONS] = {0};
+	u64 nr = plan->nr_blocks, len, at;
+	u8 *meta = NULL;
+
+	if (!set_regions(&s[0], plan) || !set_coders(&s[1], plan) || !set_pools(&s[2], plan) ||
+	    !set_lengths(&s[3], columns, nr) || !set_selectors(&s[4], columns, nr) || !set_hashes(&s[5], columns, nr))
+		goto out;
+	len = DIRECTORY_BYTES + bodies_len(s, NR_SECTIONS);
+	meta = calloc(1, (size_t)WFS_MAX(len, room));
+	if (!meta)
+		goto out;
+	memcpy(meta, &start, sizeof(start));
+	at = DIRECTORY_BYTES;
+	for (int i = 0; i < NR_SECTIONS; i++) {
+		memcpy(meta + sizeof(start) + i * sizeof(s[i].entry), &s[i].entry, sizeof(s[i].entry));
+		memcpy(meta + at, s[i].body, (size_t)s[i].entry.comp_len);
+		at += s[i].entry.comp_len;
+	}
+	*meta_len_ret = len;
+out:
+	sections_free(s, NR_SECTIONS);
+	return meta;
+}
+
+/* ---- the file ---- */
+
+static enum wfs_status write_at(const struct wfs_container_writer *w, const void *buf, size_t len, u64 off,
+				struct wfs_error *err)
+{
+	int sys_errno = wfs_pwrite_full(w->fd, buf, len, off);
+
+	return sys_errno ? wfs_fail_io(err, sys_errno, "cannot write the container") : WFS_OK;
+}
+
+enum wfs_status wfs_container_start(struct wfs_container_writer *w, int fd, const struct wfs_plan *plan,
+				    struct wfs_error *err)
+{
+	u64 reserved;
+	enum wfs_status status = wfs_meta_bound(plan, &reserved, err);
+
+	if (status == WFS_OK)
+		*w = (struct wfs_container_writer){fd, plan, WFS_HEAD_BYTES + reserved, 0};
+	return status;
+}
+
+enum wfs_status wfs_container_append(struct wfs_container_writer *w, const void *comp, size_t comp_len,
+				     struct wfs_error *err)
+{
+	enum wfs_status status = write_at(w, comp, comp_len, w->payload_off + w->payload_len, err);
+
+	if (status == WFS_OK)
+		w->payload_len += comp_len;
+	return status;
+}
+
+enum wfs_status wfs_container_finish(struct wfs_container_writer *w, const struct wfs_columns *columns,
+				     const struct wfs_encode_opts *opts, const u8 sha256[WFS_SHA256_BYTES],
+				     u64 *file_len_ret, struct wfs_error *err)
+{
+	u64 meta_len = 0, reserved = w->payload_off - WFS_HEAD_BYTES, copy_b = w->payload_off + w->payload_len;
+	u8 *meta = meta_build(w->plan, columns, reserved, &meta_len);
+	struct wfs_disk_head d = {
+		.major = WFS_MAJOR,
+		.minor = WFS_MINOR,
+		.raw_len = w->plan->raw_len,
+		.mtime_sec = opts->mtime_sec,
+		.mtime_nsec = opts->mtime_nsec,
+		.block_log2 = (u8)w->plan->block_log2,
+		.file_len = copy_b + meta_len + WFS_HEAD_BYTES,
+		.payload_off = w->payload_off,
+		.payload_len = w->payload_len,
+		.meta_len = meta_len,
+	};
+	enum wfs_status status;
+
+	if (!meta)
+		return wfs_fail(err, WFS_NO_MEMORY, "out of memory for the metadata");
+	if (meta_len > reserved) {
+		status = wfs_fail(err, WFS_BUG, "the metadata is larger than its bound");
+		goto out;
+	}
+	memcpy(d.magic, wfs_magic, sizeof(d.magic));
+	memcpy(d.sha256, sha256, sizeof(d.sha256));
+	d.meta_xxh = wfs_hash64(WFS_CPU_SCALAR, meta, (size_t)meta_len);
+	d.head_xxh = wfs_hash64(WFS_CPU_SCALAR, &d, offsetof(struct wfs_disk_head, head_xxh));
+	status = write_at(w, meta, (size_t)meta_len, copy_b, err);
+	if (status == WFS_OK)
+		status = write_at(w, &d, sizeof(d), copy_b + meta_len, err);
+	if (status == WFS_OK)
+		status = write_at(w, meta, (size_t)reserved, WFS_HEAD_BYTES, err);
+	if (status == WFS_OK)
+		status = write_at(w, &d, sizeof(d), 0, err);
+	*file_len_ret = d.file_len;
+out:
+	free(meta);
+	return status;
+}

@@ -1,0 +1,347 @@
+/* plan.c - from a file to its regions: spans along the tensors, repeats taken out, neighbours joined, pools assigned.
+ *
+ * A file that is not safetensors is one span of no class. Overlapping tensors: the first one by offset wins.
+ */
+#include "plan.h"
+#include "file_io.h"
+
+#include <stdlib.h>
+
+enum {
+	/* A small stranger between words of one class costs up to 5 bytes a word as escapes and literals; a region of
+	 * its own cuts a block in two (some 250 bytes of header and states) and adds a block (some 50 bytes of metadata
+	 * in both copies). */
+	ABSORB_BYTES = 256,
+};
+
+/* ---- the source ---- */
+
+enum wfs_status wfs_source_read(const struct wfs_source *source, void *buf, size_t len, u64 off, struct wfs_error *err)
+{
+	size_t got;
+	int sys_errno = wfs_pread_full(source->fd, buf, len, off, &got);
+
+	if (sys_errno)
+		return wfs_fail_io(err, sys_errno, "cannot read the source");
+	if (got < len)
+		return wfs_fail(err, WFS_CHANGED, "the source became shorter while it was read");
+	return WFS_OK;
+}
+
+/* ---- spans ---- */
+
+struct wfs_split wfs_class_split(enum wfs_class class)
+{
+	/* The exponent and one mantissa bit are coded, the sign is rotated to the rest: measured best for every type.
+	 */
+	static const struct {
+		u8 word, rot, field;
+	} split[WFS_NR_CLASSES] = {
+		[WFS_CLASS_NONE] = {1, 0, 1}, [WFS_CLASS_BF16] = {2, 1, 9}, [WFS_CLASS_F16] = {2, 1, 6},
+		[WFS_CLASS_F32] = {4, 1, 9},  [WFS_CLASS_F64] = {8, 1, 12}, [WFS_CLASS_E4M3] = {1, 1, 5},
+		[WFS_CLASS_E5M2] = {1, 1, 6},
+	};
+	return wfs_split_make(split[class].word, split[class].rot, split[class].field);
+}
+
+static enum wfs_class class_of_dtype(const char *dtype)
+{
+	static const struct {
+		const char *dtype;
+		enum wfs_class class;
+	} known[] = {
+		{"BF16", WFS_CLASS_BF16},	 {"F16", WFS_CLASS_F16},	  {"F32", WFS_CLASS_F32},
+		{"C64", WFS_CLASS_F32},		 {"F64", WFS_CLASS_F64},	  {"F8_E4M3", WFS_CLASS_E4M3},
+		{"F8_E4M3FN", WFS_CLASS_E4M3},	 {"F8_E4M3FNUZ", WFS_CLASS_E4M3}, {"F8_E5M2", WFS_CLASS_E5M2},
+		{"F8_E5M2FNUZ", WFS_CLASS_E5M2},
+	};
+	for (size_t i = 0; i < WFS_ARRAY_LEN(known); i++)
+		if (!strcmp(dtype, known[i].dtype))
+			return known[i].class;
+	return WFS_CLASS_NONE;
+}
+
+bool wfs_spans_push(struct wfs_spans *spans, const struct wfs_span *span)
+{
+	if (spans->nr == spans->room) {
+		size_t room = WFS_MAX((size_t)64, spans->room * 2);
+		struct wfs_span *grown = realloc(spans->span, room * sizeof(*grown));
+
+		if (!grown)
+			return false;
+		spans->span = grown;
+		spans->room = room;
+	}
+	spans->span[spans->nr++] = *span;
+	return true;
+}
+
+void wfs_spans_free(struct wfs_spans *spans)
+{
+	free(spans->span);
+	*spans = (struct wfs_spans){0};
+}
+
+static bool push_gap(struct wfs_spans *spans, u64 off, u64 end)
+{
+	struct wfs_span gap = {.off = off, .len = end - off, .kind = WFS_REGION_CODED};
+
+	return off == end || wfs_spans_push(spans, &gap);
+}
+
+static bool spans_from_tensors(struct wfs_spans *spans, const struct wfs_tensors *tensors, u64 raw_len)
+{
+	u64 at = 0;
+
+	for (size_t i = 0; i < tensors->nr; i++) {
+		const struct wfs_tensor *t = &tensors->tensor[i];
+		u64 end = t->raw_off + t->raw_len, start = WFS_MAX(at, t->raw_off);
+		enum wfs_class class = class_of_dtype(t->dtype);
+		struct wfs_span span = {
+			.off = start,
+			.len = end - start,
+			.kind = WFS_REGION_CODED,
+			.class = (u8) class,
+			.phase = (u8)((start - t->raw_off) % wfs_class_split(class).word),
+			.tensor = start == t->raw_off,
+		};
+
+		if (end <= at || t->raw_off > raw_len || t->raw_len > raw_len - t->raw_off)
+			continue;
+		if (!push_gap(spans, at, start) || !wfs_spans_push(spans, &span))
+			return false;
+		at = end;
+	}
+	return push_gap(spans, at, raw_len);
+}
+
+static enum wfs_status scan_pread(void *ctx, void *buf, size_t len, uint64_t off)
+{
+	return wfs_source_read(ctx, buf, len, off, NULL);
+}
+
+static enum wfs_status spans_from_file(struct wfs_spans *spans, const struct wfs_source *source, struct wfs_error *err)
+{
+	struct wfs_tensors none = {0}, *tensors = NULL;
+	struct wfs_source ctx = *source;
+	enum wfs_status status = wfs_safetensors_scan(scan_pread, &ctx, source->raw_len, &tensors, err);
+
+	if (status != WFS_OK && status != WFS_NOT_CONTAINER)
+		return status;
+	status = WFS_OK;
+	if (!spans_from_tensors(spans, tensors ? tensors : &none, source->raw_len))
+		status = wfs_fail(err, WFS_NO_MEMORY, "out of memory for the plan");
+	wfs_tensors_free(tensors);
+	return status;
+}
+
+/* ---- joining ---- */
+
+/* Whether b's words go on where a's (long enough) left off; `between` bytes lie between them. */
+static bool words_go_on(const struct wfs_span *a, const struct wfs_span *b, u64 between)
+{
+	unsigned word = wfs_class_split(a->class).word;
+
+	return a->class == b->class && (a->phase + a->len + between) % word == b->phase;
+}
+
+static u64 rotate_right(u64 v, unsigned bits)
+{
+	return bits ? v >> bits | v << (64 - bits) : v;
+}
+
+static bool joins(const struct wfs_span *a, const struct wfs_span *b)
+{
+	if (a->kind != b->kind || a->kind == WFS_REGION_COPY)
+		return false;
+	if (a->kind == WFS_REGION_CONSTANT)
+		return b->arg == rotate_right(a->arg, 8 * (a->len % 8));
+	return a->pool == b->pool && words_go_on(a, b, 0);
+}
+
+/* Joins neighbours that are alike, in place. */
+static void spans_join(struct wfs_spans *spans)
+{
+	size_t out = 0;
+
+	for (size_t i = 0; i < spans->nr; i++) {
+		struct wfs_span *last = out ? &spans->span[out - 1] : NULL;
+
+		if (last && joins(last, &spans->span[i]))
+			last->len += spans->span[i].len;
+		else
+			spans->span[out++] = spans->span[i];
+	}
+	spans->nr = out;
+}
+
+static bool is_small(const struct wfs_span *s)
+{
+	return s->kind == WFS_REGION_CODED && s->len <= ABSORB_BYTES;
+}
+
+/* Takes small strangers into the words around them, or leaves all of a group of them to LZ4, in place. Without this a
+ * file of 100,000 matrices with a few bytes between each two would have 200,000 regions. */
+static void spans_absorb(struct wfs_spans *spans)
+{
+	struct wfs_span *s = spans->span;
+	size_t out = 0, next;
+
+	for (size_t i = 0; i < spans->nr; i = next) {
+		u64 small_len = 0;
+
+		for (next = i; next < spans->nr && is_small(&s[next]); next++)
+			small_len += s[next].len;
+		if (next == i) {
+			s[out++] = s[next++];
+		} else if (small_len <= ABSORB_BYTES && out && next < spans->nr &&
+			   s[out - 1].kind == WFS_REGION_CODED && s[next].kind == WFS_REGION_CODED &&
+			   words_go_on(&s[out - 1], &s[next], small_len)) {
+			s[out - 1].len += small_len + s[next++].len;
+		} else {
+			s[out] = s[i];
+			s[out].len = small_len;
+			s[out].class = WFS_CLASS_NONE;
+			s[out++].phase = 0;
+		}
+	}
+	spans->nr = out;
+}
+
+/* ---- the plan ---- */
+
+u64 wfs_plan_region_at(const struct wfs_plan *plan, u64 raw_off)
+{
+	u64 low = 0, high = plan->nr_regions;
+
+	while (high - low > 1) {
+		u64 mid = low + (high - low) / 2;
+
+		if (plan->region[mid].start <= raw_off)
+			low = mid;
+		else
+			high = mid;
+	}
+	return low;
+}
+
+static bool plan_set_regions(struct wfs_plan *plan, const struct wfs_spans *spans)
+{
+	plan->nr_regions = spans->nr;
+	plan->region = calloc(spans->nr + 1, sizeof(*plan->region));
+	plan->first_block = calloc(spans->nr + 1, sizeof(*plan->first_block));
+	if (!plan->region || !plan->first_block)
+		return false;
+	for (size_t i = 0; i < spans->nr; i++) {
+		const struct wfs_span *s = &spans->span[i];
+		bool coded = s->kind == WFS_REGION_CODED;
+
+		plan->region[i] = (struct wfs_disk_region){
+			.start = s->off,
+			.len = s->len,
+			.kind = s->kind,
+			.phase = coded ? s->phase : 0,
+			.coder = !coded	    ? 0
+				 : s->class ? (u16)(WFS_CODER_FIRST_SPLIT + s->pool)
+					    : WFS_CODER_LZ4,
+			.arg = s->arg,
+		};
+		plan->first_block[i] = plan->nr_blocks;
+		if (coded)
+			plan->nr_blocks +=
+				((s->off + s->len - 1) >> plan->block_log2) - (s->off >> plan->block_log2) + 1;
+	}
+	plan->first_block[spans->nr] = plan->nr_blocks;
+	return true;
+}
+
+/* Takes the encode pools over. */
+static bool plan_set_coders(struct wfs_plan *plan, struct wfs_pools *pools)
+{
+	plan->nr_coders = WFS_CODER_FIRST_SPLIT + pools->nr;
+	plan->coder = calloc(plan->nr_coders, sizeof(*plan->coder));
+	plan->pool = calloc(pools->nr + 1, sizeof(*plan->pool));
+	plan->encode_pool = calloc(pools->nr + 1, sizeof(struct wfs_encode_pool *));
+	if (!plan->coder || !plan->pool || !plan->encode_pool)
+		return false;
+	plan->coder[WFS_CODER_STORED] = (struct wfs_coder){.coding = WFS_STORED, .word = 1};
+	plan->coder[WFS_CODER_LZ4] = (struct wfs_coder){.coding = WFS_LZ4, .word = 1};
+	plan->coder[WFS_CODER_CONSTANT] = (struct wfs_coder){.coding = WFS_CONSTANT, .word = 8};
+	for (u32 i = 0; i < pools->nr; i++) {
+		struct wfs_pool_plan *p = &pools->plan[i];
+		struct wfs_split s = wfs_class_split(p->class);
+
+		plan->coder[WFS_CODER_FIRST_SPLIT + i] = (struct wfs_coder){
+			.coding = WFS_SPLIT, .word = s.word, .rot = s.rot, .field = s.field, .pool = (u16)i};
+		plan->pool[i] = p->pool;
+		plan->encode_pool[i] = p->encode_pool;
+		p->encode_pool = NULL;
+	}
+	plan->nr_pools = pools->nr;
+	return true;
+}
+
+/* More regions than a container can have (a header of millions of tensors, none like its neighbour): one region. */
+static bool spans_limit(struct wfs_spans *spans, u64 raw_len)
+{
+	if (spans->nr <= WFS_MAX_REGIONS / 2)
+		return true;
+	spans->nr = 0;
+	return push_gap(spans, 0, raw_len);
+}
+
+enum wfs_status wfs_plan_new(const struct wfs_source *source, unsigned block_log2, unsigned nr_threads,
+			     enum wfs_cpu cpu, struct wfs_plan **plan_ret, struct wfs_error *err)
+{
+	struct wfs_spans spans = {0};
+	struct wfs_pools pools = {.source = source, .block_log2 = block_log2, .cpu = cpu, .spans = &spans};
+	struct wfs_plan *plan = calloc(1, sizeof(*plan));
+	enum wfs_status status = plan ? WFS_OK : wfs_fail(err, WFS_NO_MEMORY, "out of memory for the plan");
+
+	if (status == WFS_OK)
+		status = spans_from_file(&spans, source, err);
+	if (status == WFS_OK)
+		status = wfs_spans_find_copies(source, &spans, err);
+	if (status == WFS_OK)
+		status = wfs_spans_find_constants(source, &spans, err);
+	if (status != WFS_OK)
+		goto out;
+	spans_join(&spans);
+	spans_absorb(&spans);
+	spans_join(&spans);
+	if (!spans_limit(&spans, source->raw_len)) {
+		status = wfs_fail(err, WFS_NO_MEMORY, "out of memory for the plan");
+		goto out;
+	}
+	status = wfs_pools_make(&pools, nr_threads, err);
+	if (status != WFS_OK)
+		goto out;
+	spans_join(&spans); /* those of pools that did not pay */
+	plan->raw_len = source->raw_len;
+	plan->block_log2 = block_log2;
+	if (plan_set_regions(plan, &spans) && plan_set_coders(plan, &pools)) {
+		*plan_ret = plan;
+		plan = NULL;
+	} else {
+		status = wfs_fail(err, WFS_NO_MEMORY, "out of memory for the plan");
+	}
+out:
+	wfs_plan_free(plan);
+	wfs_pools_free(&pools);
+	wfs_spans_free(&spans);
+	return status;
+}
+
+void wfs_plan_free(struct wfs_plan *plan)
+{
+	if (!plan)
+		return;
+	for (u32 i = 0; i < plan->nr_pools; i++)
+		wfs_encode_pool_free(plan->encode_pool[i]);
+	free(plan->encode_pool);
+	free(plan->pool);
+	free(plan->coder);
+	free(plan->first_block);
+	free(plan->region);
+	free(plan);
+}

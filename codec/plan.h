@@ -1,0 +1,111 @@
+/* plan.h - how a file will be cut and coded, decided before the first block is encoded. Private.
+ *
+ * plan.c cuts the file in spans along its tensors and joins them to regions; plan_repeat.c finds constant stretches and
+ * repeated tensors; plan_pools.c assigns and trains the pools. Nothing here can make a wrong byte: what parsing gets
+ * wrong only compresses worse, and what is claimed (constant, copy) was compared in full and is compared again when
+ * the file is encoded.
+ */
+#ifndef WFS_PLAN_H
+#define WFS_PLAN_H
+
+#include "block.h"
+#include "wfs_format.h"
+
+/* The file to encode. */
+struct wfs_source {
+	int fd;
+	u64 raw_len;
+};
+/* Exactly len bytes at off; fewer: WFS_CHANGED. */
+enum wfs_status wfs_source_read(const struct wfs_source *source, void *buf, size_t len, u64 off, struct wfs_error *err);
+
+/* Coders that every container has; then one for each pool, in the same order. */
+enum { WFS_CODER_STORED, WFS_CODER_LZ4, WFS_CODER_CONSTANT, WFS_CODER_FIRST_SPLIT };
+
+struct wfs_plan {
+	u64 raw_len;
+	unsigned block_log2;
+	u64 nr_regions, nr_blocks;
+	struct wfs_disk_region *region;
+	u64 *first_block; /* nr_regions + 1 */
+	u32 nr_coders, nr_pools;
+	struct wfs_coder *coder;
+	struct wfs_pool *pool;
+	struct wfs_encode_pool **encode_pool;
+};
+
+/* The same plan for the same bytes, whatever nr_threads and cpu. The caller frees it. */
+enum wfs_status wfs_plan_new(const struct wfs_source *source, unsigned block_log2, unsigned nr_threads,
+			     enum wfs_cpu cpu, struct wfs_plan **plan_ret, struct wfs_error *err);
+/* plan may be NULL. */
+void wfs_plan_free(struct wfs_plan *plan);
+/* The region that holds raw_off < raw_len. */
+u64 wfs_plan_region_at(const struct wfs_plan *plan, u64 raw_off);
+
+/* ---- between the plan*.c files ---- */
+
+/* How the words of a dtype are split; words of no class are left to LZ4. */
+enum wfs_class {
+	WFS_CLASS_NONE,
+	WFS_CLASS_BF16,
+	WFS_CLASS_F16,
+	WFS_CLASS_F32,
+	WFS_CLASS_F64,
+	WFS_CLASS_E4M3,
+	WFS_CLASS_E5M2,
+	WFS_NR_CLASSES,
+};
+struct wfs_split wfs_class_split(enum wfs_class class);
+
+/* A stretch of the file: a tensor, part of one, a gap, later a region. */
+struct wfs_span {
+	u64 off, len;
+	u64 arg;     /* constant: its 8 bytes, the span's first byte lowest; copy: offset of the source */
+	u8 kind;     /* enum wfs_region_kind */
+	u8 class;    /* of coded spans */
+	u8 phase;    /* place of the first byte within its word */
+	bool tensor; /* one whole tensor */
+	u32 pool;
+};
+struct wfs_spans {
+	struct wfs_span *span;
+	size_t nr, room;
+};
+/* false: out of memory. */
+bool wfs_spans_push(struct wfs_spans *spans, const struct wfs_span *span);
+void wfs_spans_free(struct wfs_spans *spans);
+
+/* Shorter stretches are not worth a region of their own. */
+enum { WFS_MIN_REPEAT = 64 << 10 };
+
+/* Turn whole tensors that repeat an earlier one into copies. */
+enum wfs_status wfs_spans_find_copies(const struct wfs_source *source, struct wfs_spans *spans, struct wfs_error *err);
+/* Cut constant stretches out of coded spans. */
+enum wfs_status wfs_spans_find_constants(const struct wfs_source *source, struct wfs_spans *spans,
+					 struct wfs_error *err);
+
+/* The pools of a plan in the making. */
+struct wfs_pools {
+	const struct wfs_source *source;
+	unsigned block_log2;
+	enum wfs_cpu cpu;
+	struct wfs_spans *spans;
+	u32 nr;
+	struct wfs_pool_plan *plan;
+};
+struct wfs_pool_plan {
+	u8 class;
+	size_t first_span, last_span;
+	u64 data_len;
+	bool pays;
+	struct wfs_pool pool;
+	struct wfs_encode_pool *encode_pool;
+	enum wfs_status status;
+	struct wfs_error error;
+};
+/* Cut spans so that each has one pool, train the pools, give up those that do not pay (their spans lose their class)
+ * and number the others anew. The caller frees. */
+enum wfs_status wfs_pools_make(struct wfs_pools *pools, unsigned nr_threads, struct wfs_error *err);
+void wfs_pools_free(struct wfs_pools *pools);
+
+#endif

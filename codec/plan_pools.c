@@ -1,0 +1,284 @@
+/* plan_pools.c - which pools there are, which words each is trained from, and whether each pays.
+ *
+ * One pool serves about 256 MiB of one class, whatever regions these bytes lie in: measured on whole models, one pool
+ * for 45 to 80 MB was better than one a tensor. A big file has at most MAX_POOLS_PER_CLASS of a class, so that the
+ * tables ready for encoding stay small whatever the file's size.
+ */
+#include "parallel.h"
+#include "plan.h"
+
+#include <stdlib.h>
+
+enum {
+	POOL_BYTES = 256 << 20,
+	MAX_POOLS_PER_CLASS = 64,
+	CUT_ALIGN = WFS_MAX_BLOCK,   /* pools change where blocks are cut anyway */
+	TRIAL_MAX_BYTES = 256 << 10, /* pools of less data have to prove themselves */
+	SEG_WORDS = 1 << WFS_TRAIN_SEG_LOG2,
+};
+
+struct class_state {
+	u64 total, part, done; /* bytes of the class; of each of its pools; so far */
+	unsigned nr, current;  /* pools; the one that takes the next bytes */
+	u32 pool;	       /* its number when open */
+	bool open;
+};
+
+static enum wfs_status no_memory(struct wfs_error *err)
+{
+	return wfs_fail(err, WFS_NO_MEMORY, "out of memory for the tables");
+}
+
+/* ---- assigning ---- */
+
+/* Appends len bytes of s from `from` on to the state's pool, opening it when these are its first. */
+static bool assign(struct wfs_pools *pools, struct wfs_spans *out, struct class_state *c, const struct wfs_span *s,
+		   u64 from, u64 len)
+{
+	struct wfs_span part = *s;
+	struct wfs_pool_plan *p;
+
+	part.off += from;
+	part.len = len;
+	part.phase = (u8)((s->phase + from) % wfs_class_split(s->class).word);
+	if (!c->open) {
+		c->pool = pools->nr++;
+		pools->plan[c->pool] = (struct wfs_pool_plan){.class = s->class, .first_span = out->nr};
+		c->open = true;
+	}
+	part.pool = c->pool;
+	p = &pools->plan[c->pool];
+	p->last_span = out->nr;
+	p->data_len += len;
+	return wfs_spans_push(out, &part);
+}
+
+static bool assign_span(struct wfs_pools *pools, struct wfs_spans *out, struct class_state *c, const struct wfs_span *s)
+{
+	u64 from = 0;
+
+	while (c->current + 1 < c->nr && c->done + (s->len - from) > (c->current + 1) * c->part) {
+		u64 border = s->off + from + ((c->current + 1) * c->part - c->done);
+		u64 cut = border / CUT_ALIGN * CUT_ALIGN;
+
+		if (cut > s->off + from) {
+			u64 len = cut - (s->off + from);
+
+			if (!assign(pools, out, c, s, from, len))
+				return false;
+			from += len;
+			c->done += len;
+		}
+		c->current++;
+		c->open = false;
+	}
+	c->done += s->len - from;
+	return assign(pools, out, c, s, from, s->len - from);
+}
+
+static enum wfs_status assign_all(struct wfs_pools *pools, struct wfs_error *err)
+{
+	struct class_state class[WFS_NR_CLASSES] = {0};
+	struct wfs_spans out = {0};
+	unsigned nr = 0;
+	bool good = true;
+
+	for (size_t i = 0; i < pools->spans->nr; i++)
+		class[pools->spans->span[i].class].total += pools->spans->span[i].len;
+	for (unsigned k = WFS_CLASS_NONE + 1; k < WFS_NR_CLASSES; k++) {
+		u64 wanted = (class[k].total + POOL_BYTES / 2) / POOL_BYTES;
+
+		class[k].nr = (unsigned)WFS_MIN(WFS_MAX(wanted, 1), (u64)MAX_POOLS_PER_CLASS);
+		class[k].part = WFS_CEIL_DIV(class[k].total, (u64) class[k].nr);
+		nr += class[k].nr;
+	}
+	pools->plan = calloc(nr, sizeof(*pools->plan));
+	good = pools->plan != NULL;
+	for (size_t i = 0; i < pools->spans->nr && good; i++) {
+		const struct wfs_span *s = &pools->spans->span[i];
+
+		good = s->class ? assign_span(pools, &out, &class[s->class], s) : wfs_spans_push(&out, s);
+	}
+	if (good) {
+		struct wfs_spans old = *pools->spans;
+
+		*pools->spans = out;
+		out = old;
+	}
+	wfs_spans_free(&out);
+	return good ? WFS_OK : no_memory(err);
+}
+
+/* ---- training ---- */
+
+static bool serves(const struct wfs_pools *pools, const struct wfs_pool_plan *p, const struct wfs_span *s)
+{
+	return s->class == p->class && s->pool == (u32)(p - pools->plan);
+}
+
+static u64 span_words(const struct wfs_span *s)
+{
+	unsigned word = wfs_class_split(s->class).word, head = (word - s->phase) % word;
+
+	return s->len > head ? (s->len - head) / word : 0;
+}
+
+/* Segment number seg of a span: up to 1,024 whole words. */
+static enum wfs_status add_segment(const struct wfs_pools *pools, struct wfs_trainer *trainer, const struct wfs_span *s,
+				   u64 seg, struct wfs_error *err)
+{
+	unsigned word = wfs_class_split(s->class).word, head = (word - s->phase) % word;
+	u64 first = seg * SEG_WORDS, nr = WFS_MIN(span_words(s) - first, (u64)SEG_WORDS);
+	u8 raw[SEG_WORDS * 8];
+	enum wfs_status status =
+		wfs_source_read(pools->source, raw, (size_t)(nr * word), s->off + head + first * word, err);
+
+	if (status == WFS_OK)
+		wfs_trainer_add(trainer, raw, (size_t)nr);
+	return status;
+}
+
+/* Adds segments spread evenly over all data of the pool, as many as the trainer takes. */
+static enum wfs_status add_segments(const struct wfs_pools *pools, const struct wfs_pool_plan *p,
+				    struct wfs_trainer *trainer, struct wfs_error *err)
+{
+	u64 total = 0, before = 0, wanted, k = 0;
+	enum wfs_status status = WFS_OK;
+
+	for (size_t i = p->first_span; i <= p->last_span; i++)
+		if (serves(pools, p, &pools->spans->span[i]))
+			total += WFS_CEIL_DIV(span_words(&pools->spans->span[i]), (u64)SEG_WORDS);
+	wanted = WFS_MIN(total, (u64)WFS_TRAIN_SEGMENTS);
+	for (size_t i = p->first_span; i <= p->last_span; i++) {
+		const struct wfs_span *s = &pools->spans->span[i];
+		u64 nr = WFS_CEIL_DIV(span_words(s), (u64)SEG_WORDS);
+
+		if (!serves(pools, p, s))
+			continue;
+		/* Segment k of the pool is number k * total / wanted of all; total * 6,000 fits 64 bits up to 2^62
+		 * bytes. */
+		for (; k < wanted && k * total / wanted < before + nr && status == WFS_OK; k++)
+			status = add_segment(pools, trainer, s, k * total / wanted - before, err);
+		before += nr;
+	}
+	return status;
+}
+
+/* ---- does it pay? ---- */
+
+/* Bytes that the pool saves on the blocks of one span against LZ4 or storing them. buf holds three blocks. */
+static enum wfs_status span_gain(const struct wfs_pools *pools, const struct wfs_pool_plan *p, const struct wfs_span *s,
+				 u8 *buf, struct wfs_encode_scratch *scratch, u64 *gain, struct wfs_error *err)
+{
+	const struct wfs_coder lz4 = {.coding = WFS_LZ4, .word = 1};
+	struct wfs_split split = wfs_class_split(p->class);
+	struct wfs_coder coder = {.coding = WFS_SPLIT, .word = split.word, .rot = split.rot, .field = split.field};
+	u64 block = (u64)1 << pools->block_log2, len;
+
+	for (u64 at = s->off; at < s->off + s->len; at += len) {
+		enum wfs_status status;
+		size_t plain, coded;
+
+		len = WFS_MIN((at / block + 1) * block, s->off + s->len) - at;
+		status = wfs_source_read(pools->source, buf, (size_t)len, at, err);
+		if (status != WFS_OK)
+			return status;
+		plain = wfs_payload_encode(&lz4, NULL, pools->cpu, 0, buf, (size_t)len, buf + block, scratch);
+		coded = wfs_payload_encode(&coder, p->encode_pool, pools->cpu,
+					   (unsigned)((s->phase + (at - s->off)) % coder.word), buf, (size_t)len,
+					   buf + block, scratch);
+		*gain += coded < plain ? plain - coded : 0;
+	}
+	return WFS_OK;
+}
+
+static enum wfs_status try_pool(const struct wfs_pools *pools, struct wfs_pool_plan *p, struct wfs_error *err)
+{
+	struct wfs_encode_scratch *scratch = wfs_encode_scratch_new();
+	u8 *buf = malloc((size_t)2 << pools->block_log2), bytes[WFS_POOL_MAX_BYTES];
+	enum wfs_status status = scratch && buf ? WFS_OK : no_memory(err);
+	u64 gain = 0, cost = 2 * (wfs_pool_write(&p->pool, bytes) + sizeof(struct wfs_disk_coder));
+
+	for (size_t i = p->first_span; i <= p->last_span && status == WFS_OK; i++)
+		if (serves(pools, p, &pools->spans->span[i]))
+			status = span_gain(pools, p, &pools->spans->span[i], buf, scratch, &gain, err);
+	p->pays = gain > cost;
+	free(buf);
+	wfs_encode_scratch_free(scratch);
+	return status;
+}
+
+static void make_pool(void *ctx, size_t index)
+{
+	const struct wfs_pools *pools = ctx;
+	struct wfs_pool_plan *p = &pools->plan[index];
+	struct wfs_split split = wfs_class_split(p->class);
+	struct wfs_trainer *trainer = wfs_trainer_new(split);
+
+	p->pays = true;
+	p->status = trainer ? add_segments(pools, p, trainer, &p->error) : no_memory(&p->error);
+	if (p->status == WFS_OK && wfs_trainer_finish(trainer, &p->pool) != WFS_OK)
+		p->status = no_memory(&p->error);
+	wfs_trainer_free(trainer);
+	if (p->status != WFS_OK)
+		return;
+	p->encode_pool = wfs_encode_pool_new(&p->pool, split);
+	if (!p->encode_pool)
+		p->status = no_memory(&p->error);
+	else if (p->data_len < TRIAL_MAX_BYTES)
+		p->status = try_pool(pools, p, &p->error);
+}
+
+enum wfs_status wfs_pools_make(struct wfs_pools *pools, unsigned nr_threads, struct wfs_error *err)
+{
+	enum wfs_status status = assign_all(pools, err);
+	u32 *number = NULL, nr = 0;
+
+	if (status != WFS_OK || !pools->nr)
+		return status;
+	wfs_parallel_for(nr_threads, pools->nr, make_pool, pools);
+	number = calloc(pools->nr, sizeof(*number));
+	if (!number)
+		return no_memory(err);
+	for (u32 i = 0; i < pools->nr && status == WFS_OK; i++) {
+		status = pools->plan[i].status;
+		if (status != WFS_OK && err)
+			*err = pools->plan[i].error;
+		if (pools->plan[i].pays)
+			number[i] = nr++;
+	}
+	for (size_t i = 0; i < pools->spans->nr && status == WFS_OK; i++) {
+		struct wfs_span *s = &pools->spans->span[i];
+
+		if (s->class && pools->plan[s->pool].pays) {
+			s->pool = number[s->pool];
+		} else if (s->class) {
+			s->class = WFS_CLASS_NONE;
+			s->phase = 0;
+			s->pool = 0;
+		}
+	}
+	/* Close the gaps; what does not pay is freed at the end of the list. */
+	for (u32 i = 0; i < pools->nr && status == WFS_OK; i++) {
+		if (pools->plan[i].pays && number[i] != i) {
+			struct wfs_pool_plan moved = pools->plan[i];
+
+			pools->plan[i] = pools->plan[number[i]];
+			pools->plan[number[i]] = moved;
+		}
+	}
+	if (status == WFS_OK) {
+		for (u32 i = nr; i < pools->nr; i++)
+			wfs_encode_pool_free(pools->plan[i].encode_pool);
+		pools->nr = nr;
+	}
+	free(number);
+	return status;
+}
+
+void wfs_pools_free(struct wfs_pools *pools)
+{
+	for (u32 i = 0; pools->plan && i < pools->nr; i++)
+		wfs_encode_pool_free(pools->plan[i].encode_pool);
+	free(pools->plan);
+}
