@@ -1,0 +1,138 @@
+# shellcheck shell=bash
+# lib.sh - what the mount tests share; each test_*.sh sources it first.
+#
+# Expected in the environment: WFS_BIN (the build directory: weightfs, weightfsd, tests/fs/access*), WFS_TMP (a directory
+# on a real disk), WFS_PYTHON (with numpy and safetensors), WFS_CORPORA (real models; may be absent). A test works in
+# its own $dir, ends at the first surprise with one FAIL line, and leaves neither mounts nor files. A test that cannot
+# run here says why and ends with skip.
+set -euo pipefail
+: "${WFS_BIN:?}" "${WFS_TMP:?}" "${WFS_PYTHON:?}"
+
+tests=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
+test_name=$(basename "$0" .sh)
+dir=$(mktemp -d "$WFS_TMP/$test_name.XXXXXX")
+mounts=()
+deadline_seconds=60 # for waiting on a condition: reached only when something is broken
+
+export PYTHONPATH=$tests/fs PYTHONDONTWRITEBYTECODE=1
+
+fail()
+{
+	echo "FAIL $test_name: $*" >&2
+	exit 1
+}
+
+skip()
+{
+	echo "SKIP $test_name: $*"
+	exit 77
+}
+
+weightfs()
+{
+	"$WFS_BIN/weightfs" "$@"
+}
+
+access()
+{
+	"$WFS_BIN/tests/fs/access" "$@"
+}
+
+access_many()
+{
+	"$WFS_BIN/tests/fs/access_many" "$@"
+}
+
+# mount_store STORE MNT [ARG...]: returns when the mount serves, because the command does.
+mount_store()
+{
+	local store=$1 mnt=$2
+	shift 2
+	mkdir -p "$mnt"
+	mounts+=("$mnt")
+	weightfs mount "$store" "$mnt" "$@" || fail "cannot mount $store"
+	is_mounted "$mnt" || fail "the mount command is done but $mnt is no mount"
+}
+
+# mount_logged LOG STORE MNT [ARG...]: in the foreground, with its messages in LOG and its process in $daemon. Ready when
+# it says so on its notification socket.
+mount_logged()
+{
+	local log=$1 mnt=$3
+	shift
+	mkdir -p "$mnt"
+	mounts+=("$mnt")
+	# shellcheck disable=SC2034 # for the tests
+	daemon=$("$WFS_PYTHON" "$tests/fs/start_ready.py" "$log" "$WFS_BIN/weightfs" mount "$@" -f) ||
+		fail "the foreground daemon is not ready: $(cat "$log")"
+	is_mounted "$mnt" || fail "ready was said before $mnt is a mount"
+}
+
+is_mounted()
+{
+	grep -qF " $(mount_path "$1") fuse.weightfs " /proc/self/mounts
+}
+
+# As /proc/mounts writes it.
+mount_path()
+{
+	realpath -m -- "$1" 2>/dev/null | sed 's/\\/\\134/g; s/ /\\040/g; s/\t/\\011/g'
+}
+
+unmount()
+{
+	weightfs umount "$1" || fail "cannot unmount $1"
+	if is_mounted "$1"; then
+		fail "$1 is still mounted after weightfs umount"
+	fi
+}
+
+# wait_until WHAT COMMAND...: polls; no time is waited when the condition holds already.
+wait_until()
+{
+	local what=$1 end=$((SECONDS + deadline_seconds))
+	shift
+	until "$@"; do
+		[ "$SECONDS" -lt "$end" ] || fail "$deadline_seconds s went by without: $what"
+		"$WFS_PYTHON" -c 'import select; select.select([], [], [], 0.05)'
+	done
+}
+
+gone()
+{
+	! kill -0 "$1" 2>/dev/null
+}
+
+# expect_status N COMMAND...
+expect_status()
+{
+	local want=$1 got=0
+	shift
+	"$@" >"$dir/out" 2>"$dir/err" || got=$?
+	[ "$got" -eq "$want" ] || fail "status $got, not $want: $*: $(head -c 500 "$dir/err")"
+}
+
+# pack FILE CONTAINER: quietly, one file.
+pack()
+{
+	weightfs pack "$1" -o "$2" >/dev/null || fail "cannot pack $1"
+}
+
+same_tree()
+{
+	"$WFS_PYTHON" "$tests/fs/same_tree.py" "$1" "$2" || fail "$1 and $2 differ"
+}
+
+cleanup()
+{
+	local status=$? mnt
+	set +e
+	for mnt in "${mounts[@]}"; do
+		while is_mounted "$mnt"; do
+			umount -l "$mnt" 2>/dev/null || fusermount3 -uzq "$mnt" || break
+		done
+	done
+	rm -rf "$dir"
+	exit "$status"
+}
+trap cleanup EXIT

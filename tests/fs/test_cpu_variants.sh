@@ -1,0 +1,34 @@
+#!/bin/bash
+# The mount serves the same bytes whichever decoder is forced; a decoder that this machine lacks is refused.
+# shellcheck source=tests/fs/lib.sh
+. "$(dirname "$0")/lib.sh"
+
+"$WFS_PYTHON" "$tests/zoo/zoo.py" "$dir/src"
+mkdir "$dir/store"
+for file in "$dir"/src/{dtype,phase,rows,values,tensors,bf16}-*; do
+	[ "$(stat -c %s "$file")" -lt 5000000 ] || continue
+	pack "$file" "$dir/store/${file##*/}.wfs"
+done
+for cpu in scalar avx2 avx512vbmi; do
+	flags=$(grep -m1 '^flags' /proc/cpuinfo)
+	case $cpu in
+	scalar) here=1 ;;
+	avx2) here=$(grep -cw avx2 <<<"$flags" || true) ;;
+	avx512vbmi) here=$(grep -cw avx512_vbmi2 <<<"$flags" || true) ;;
+	esac
+	if [ "$here" = 0 ]; then
+		expect_status 1 weightfs mount "$dir/store" "$dir/mnt" -o "cpu=$cpu"
+		echo "note: this machine has no $cpu"
+		continue
+	fi
+	mount_store "$dir/store" "$dir/mnt" -o "cpu=$cpu"
+	weightfs stats "$dir/mnt" --json | grep -q "\"$cpu\"" || fail "stats do not name $cpu"
+	for file in "$dir"/store/*; do
+		name=$(basename "$file" .wfs)
+		access "$dir/src/$name" "$dir/mnt/$name" read pread-random direct || fail "$name with $cpu"
+		access_many "$dir/src/$name" "$dir/mnt/$name" threads-faults || fail "$name with $cpu"
+	done
+	unmount "$dir/mnt"
+done
+mkdir -p "$dir/mnt"
+expect_status 2 weightfs mount "$dir/store" "$dir/mnt" -o cpu=sse9

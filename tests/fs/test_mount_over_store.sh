@@ -1,0 +1,35 @@
+#!/bin/bash
+# The mount point may be the store itself, or lie inside it; a live weightfs mount is refused as a store.
+# shellcheck source=tests/fs/lib.sh
+. "$(dirname "$0")/lib.sh"
+
+"$WFS_PYTHON" "$tests/zoo/zoo.py" "$dir/zoo"
+mkdir -p "$dir/src/sub"
+cp -p "$dir"/zoo/dtype-{bf16,f32}.safetensors "$dir/src"
+cp -p "$dir"/zoo/{dtype-f16.safetensors,text.txt} "$dir/src/sub"
+weightfs pack "$dir/src" -o "$dir/store" >/dev/null
+
+mount_store "$dir/store" "$dir/store"
+same_tree "$dir/src" "$dir/store"
+access_many "$dir/src/sub/dtype-f16.safetensors" "$dir/store/sub/dtype-f16.safetensors" || fail "reading over the store"
+expect_status 1 weightfs mount "$dir/store" "$dir/mnt2"
+mkdir "$dir/mnt2"
+expect_status 1 weightfs mount "$dir/store" "$dir/mnt2"
+expect_status 1 weightfs mount "$dir/store/sub" "$dir/mnt2"
+is_mounted "$dir/mnt2" && fail "mounted although the store is a live mount"
+unmount "$dir/store"
+[ -e "$dir/store/dtype-bf16.safetensors.wfs" ] || fail "the store is not there after unmounting"
+
+# Relative paths, the store as the working directory.
+cd "$dir/store" || exit
+mounts+=("$dir/store")
+weightfs mount . . || fail "mount . ."
+cd "$dir" || exit
+same_tree "$dir/src" "$dir/store"
+unmount "$dir/store"
+
+# A mount point inside its store: lookups stay outside the mount, no loop, no hang.
+mount_store "$dir/store" "$dir/store/sub"
+cmp "$dir/src/dtype-bf16.safetensors" "$dir/store/sub/dtype-bf16.safetensors" || fail "a mount inside its store"
+cmp "$dir/src/sub/text.txt" "$dir/store/sub/sub/text.txt" || fail "the covered directory through the mount"
+unmount "$dir/store/sub"
