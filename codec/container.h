@@ -45,9 +45,17 @@ struct wfs_reader {
 	u64 memory_bytes; /* all of the above */
 };
 
+/* container_read.c: the stored metadata, from the first good copy. The caller frees it. */
+enum wfs_status wfs_meta_load(const struct wfs_reader *reader, u8 **meta_ret, bool *from_copy_b_ret,
+			      struct wfs_error *err);
+
 /* meta_read.c: check the metadata and fill the reader from it. reader->head is set and checked. What was allocated
  * stays in the reader also on failure: wfs_reader_free gives it back. */
 enum wfs_status wfs_meta_parse(struct wfs_reader *reader, const u8 *meta, size_t meta_len, struct wfs_error *err);
+
+/* The bytes of the pools inside the metadata of an open reader. */
+enum wfs_status wfs_meta_pools(const struct wfs_reader *reader, const u8 *meta, const u8 **pools_ret, size_t *len_ret,
+			       struct wfs_error *err);
 
 /* The region that holds raw_off < raw_len. */
 static inline u64 wfs_region_at(const struct wfs_reader *r, u64 raw_off)

@@ -22,6 +22,7 @@ static bool is_good_copy(const struct wfs_disk_head *d, size_t got)
 static bool is_zero(const u8 *bytes, size_t len)
 {
 	u8 any = 0;
+
 	for (size_t i = 0; i < len; i++)
 		any |= bytes[i];
 	return any == 0;
@@ -31,6 +32,7 @@ static bool is_zero(const u8 *bytes, size_t len)
 static enum wfs_status check_head(const struct wfs_disk_head *d, struct wfs_error *err)
 {
 	u64 meta_end, end;
+
 	if (d->major != WFS_MAJOR)
 		return wfs_fail(err, WFS_UNSUPPORTED, "the container has another major version");
 	if (d->incompat)
@@ -39,7 +41,7 @@ static enum wfs_status check_head(const struct wfs_disk_head *d, struct wfs_erro
 		return wfs_fail(err, WFS_BAD_DATA, "reserved bytes of the head are not zero");
 	if (d->raw_len > WFS_MAX_RAW_LEN)
 		return wfs_fail(err, WFS_BAD_DATA, "the original's size is out of range");
-	if (d->mtime_nsec > 999999999)
+	if (d->mtime_nsec > WFS_MAX_NSEC)
 		return wfs_fail(err, WFS_BAD_DATA, "the modification time is out of range");
 	if (d->block_log2 < WFS_MIN_BLOCK_LOG2 || d->block_log2 > WFS_MAX_BLOCK_LOG2)
 		return wfs_fail(err, WFS_BAD_DATA, "the block size is out of range");
@@ -112,6 +114,7 @@ static enum wfs_status read_meta_copy(const struct wfs_reader *r, u64 off, u8 *m
 {
 	size_t got = 0, len = (size_t)r->head.meta_len;
 	int sys_errno = wfs_pread_full(r->fd, meta, len, off, &got);
+
 	/* A medium that cannot give copy A may still give copy B. */
 	if (sys_errno && sys_errno != EIO)
 		return wfs_fail_io(err, sys_errno, "cannot read the metadata");
@@ -119,29 +122,34 @@ static enum wfs_status read_meta_copy(const struct wfs_reader *r, u64 off, u8 *m
 	return WFS_OK;
 }
 
-static enum wfs_status load_meta(struct wfs_reader *r, struct wfs_error *err)
+enum wfs_status wfs_meta_load(const struct wfs_reader *reader, u8 **meta_ret, bool *from_copy_b_ret,
+			      struct wfs_error *err)
 {
-	u64 copy_b = r->head.payload_off + r->head.payload_len;
+	u64 copy_b = reader->head.payload_off + reader->head.payload_len;
+	bool good = false, from_copy_b = false;
 	enum wfs_status status;
-	bool good = false;
 	u8 *meta;
+
 	/* A head that asks for more than the file has must not make us allocate it. */
-	if (r->head.meta_len > r->file_size)
+	if (reader->head.meta_len > reader->file_size)
 		return wfs_fail(err, WFS_BAD_CHECKSUM, "both copies of the metadata are cut off");
-	meta = malloc((size_t)r->head.meta_len);
+	meta = malloc((size_t)reader->head.meta_len);
 	if (!meta)
 		return wfs_fail(err, WFS_NO_MEMORY, "out of memory for the metadata");
-	status = read_meta_copy(r, WFS_HEAD_BYTES, meta, &good, err);
+	status = read_meta_copy(reader, WFS_HEAD_BYTES, meta, &good, err);
 	if (status == WFS_OK && !good) {
-		r->meta_from_copy_b = true;
-		status = read_meta_copy(r, copy_b, meta, &good, err);
+		from_copy_b = true;
+		status = read_meta_copy(reader, copy_b, meta, &good, err);
 	}
 	if (status == WFS_OK && !good)
 		status = wfs_fail(err, WFS_BAD_CHECKSUM, "both copies of the metadata are damaged");
-	if (status == WFS_OK)
-		status = wfs_meta_parse(r, meta, (size_t)r->head.meta_len, err);
-	free(meta);
-	return status;
+	if (status != WFS_OK) {
+		free(meta);
+		return status;
+	}
+	*meta_ret = meta;
+	*from_copy_b_ret = from_copy_b;
+	return WFS_OK;
 }
 
 enum wfs_status wfs_reader_open(int fd, const struct wfs_reader_opts *opts, struct wfs_reader **reader_ret,
@@ -150,7 +158,9 @@ enum wfs_status wfs_reader_open(int fd, const struct wfs_reader_opts *opts, stru
 	enum wfs_cpu cpu = opts ? opts->cpu : WFS_CPU_AUTO;
 	struct wfs_reader *r = NULL;
 	enum wfs_status status;
+	u8 *meta = NULL;
 	struct stat st;
+
 	if ((unsigned)cpu >= WFS_NR_CPUS || !wfs_cpu_supported(cpu))
 		return wfs_fail(err, WFS_BAD_ARGUMENT, "this machine cannot run that CPU variant");
 	r = calloc(1, sizeof(*r));
@@ -172,12 +182,15 @@ enum wfs_status wfs_reader_open(int fd, const struct wfs_reader_opts *opts, stru
 		status = wfs_fail(err, WFS_BAD_DATA, "the file is longer than its head says");
 		goto out;
 	}
-	status = load_meta(r, err);
+	status = wfs_meta_load(r, &meta, &r->meta_from_copy_b, err);
+	if (status == WFS_OK)
+		status = wfs_meta_parse(r, meta, (size_t)r->head.meta_len, err);
 	if (status == WFS_OK) {
 		*reader_ret = r;
 		r = NULL;
 	}
 out:
+	free(meta);
 	wfs_reader_free(r);
 	return status;
 }

@@ -32,7 +32,6 @@ struct encode {
 	const struct wfs_plan *plan;
 	const struct wfs_encode_opts *opts;
 	struct wfs_container_writer *writer;
-	enum wfs_cpu cpu;
 	struct wfs_columns columns; /* every entry is written by the one worker that has its window */
 	EVP_MD_CTX *sha256;	    /* the hasher's, after it ended the calling thread's */
 	u64 nr_windows;
@@ -150,7 +149,7 @@ static void encode_blocks(struct encode *e, struct wfs_chooser *chooser, struct 
 		slot->comp_len += choice.comp_len;
 		e->columns.comp_len[index] = choice.comp_len;
 		e->columns.selector[index] = choice.selector;
-		e->columns.hash[index] = wfs_hash64(e->cpu, raw, (size_t)(next - from));
+		e->columns.hash[index] = wfs_hash64(e->opts->cpu, raw, (size_t)(next - from));
 	}
 }
 
@@ -200,7 +199,7 @@ static enum wfs_status encode_window(struct encode *e, struct wfs_chooser *choos
 static void *worker_main(void *arg)
 {
 	struct encode *e = arg;
-	struct wfs_chooser *chooser = wfs_chooser_new(e->plan, e->cpu);
+	struct wfs_chooser *chooser = wfs_chooser_new(e->plan, e->opts->cpu);
 	u8 *buf = malloc(WINDOW);
 	struct wfs_error error;
 
@@ -299,33 +298,46 @@ static enum wfs_status run_pipeline(struct encode *e, unsigned nr_workers, struc
 
 /* ---- the whole ---- */
 
-/* Size and modification time: what tells that somebody else wrote to the source. */
-static enum wfs_status source_check(int src_fd, const struct stat *before, struct wfs_error *err)
+enum wfs_status wfs_encode_begin(int src_fd, struct wfs_encode_opts *opts, struct wfs_source *source_ret,
+				 struct wfs_error *err)
 {
-	struct stat now;
+	struct stat st;
 
-	if (fstat(src_fd, &now))
+	opts->block_log2 = opts->block_log2 ? opts->block_log2 : WFS_DEFAULT_BLOCK_LOG2;
+	if (opts->block_log2 < WFS_MIN_BLOCK_LOG2 || opts->block_log2 > WFS_MAX_BLOCK_LOG2 ||
+	    opts->mtime_nsec > WFS_MAX_NSEC)
+		return wfs_fail(err, WFS_BAD_ARGUMENT, "an option is out of range");
+	if ((unsigned)opts->cpu >= WFS_NR_CPUS || !wfs_cpu_supported(opts->cpu))
+		return wfs_fail(err, WFS_BAD_ARGUMENT, "this machine cannot run that CPU variant");
+	opts->cpu = opts->cpu == WFS_CPU_AUTO ? wfs_cpu_best() : opts->cpu;
+	if (fstat(src_fd, &st))
 		return wfs_fail_io(err, errno, "cannot stat the source");
-	if (now.st_size != before->st_size || now.st_mtim.tv_sec != before->st_mtim.tv_sec ||
-	    now.st_mtim.tv_nsec != before->st_mtim.tv_nsec)
+	if (!S_ISREG(st.st_mode) || (u64)st.st_size > WFS_MAX_RAW_LEN)
+		return wfs_fail(err, WFS_BAD_ARGUMENT, "the source is not a regular file");
+	*source_ret = (struct wfs_source){src_fd, (u64)st.st_size, st.st_mtim.tv_sec, st.st_mtim.tv_nsec};
+	return WFS_OK;
+}
+
+/* Size and modification time tell that somebody else wrote to the source. */
+static enum wfs_status source_unchanged(const struct wfs_source *source, struct wfs_error *err)
+{
+	struct stat st;
+
+	if (fstat(source->fd, &st))
+		return wfs_fail_io(err, errno, "cannot stat the source");
+	if ((u64)st.st_size != source->raw_len || st.st_mtim.tv_sec != source->mtime_sec ||
+	    st.st_mtim.tv_nsec != source->mtime_nsec)
 		return wfs_fail(err, WFS_CHANGED, "the source changed while it was read");
 	return WFS_OK;
 }
 
-static enum wfs_status check_arguments(int src_fd, int dst_fd, const struct wfs_encode_opts *o, struct stat *src,
-				       struct wfs_error *err)
+static enum wfs_status check_destination(int dst_fd, struct wfs_error *err)
 {
-	struct stat dst;
+	struct stat st;
 
-	if (o->block_log2 < WFS_MIN_BLOCK_LOG2 || o->block_log2 > WFS_MAX_BLOCK_LOG2 || o->mtime_nsec > 999999999)
-		return wfs_fail(err, WFS_BAD_ARGUMENT, "an option is out of range");
-	if ((unsigned)o->cpu >= WFS_NR_CPUS || !wfs_cpu_supported(o->cpu))
-		return wfs_fail(err, WFS_BAD_ARGUMENT, "this machine cannot run that CPU variant");
-	if (fstat(src_fd, src) || fstat(dst_fd, &dst))
-		return wfs_fail_io(err, errno, "cannot stat source or container");
-	if (!S_ISREG(src->st_mode) || (u64)src->st_size > WFS_MAX_RAW_LEN)
-		return wfs_fail(err, WFS_BAD_ARGUMENT, "the source is not a regular file");
-	if (!S_ISREG(dst.st_mode) || dst.st_size)
+	if (fstat(dst_fd, &st))
+		return wfs_fail_io(err, errno, "cannot stat the container");
+	if (!S_ISREG(st.st_mode) || st.st_size)
 		return wfs_fail(err, WFS_BAD_ARGUMENT, "the container to write is not an empty file");
 	return WFS_OK;
 }
@@ -335,6 +347,10 @@ static enum wfs_status encode_all(struct encode *e, struct wfs_encode_result *re
 	unsigned nr_workers = wfs_thread_count(e->opts->nr_threads);
 	enum wfs_status status;
 
+	pthread_mutex_init(&e->lock, NULL);
+	pthread_cond_init(&e->can_read, NULL);
+	pthread_cond_init(&e->can_use, NULL);
+	pthread_cond_init(&e->can_write, NULL);
 	e->nr_windows = WFS_CEIL_DIV(e->source->raw_len, (u64)WINDOW);
 	nr_workers = (unsigned)WFS_MIN((u64)nr_workers, WFS_MAX(e->nr_windows, 1));
 	/* Two windows a worker, and some for reader, hasher and writer to work on. */
@@ -343,22 +359,18 @@ static enum wfs_status encode_all(struct encode *e, struct wfs_encode_result *re
 	e->sha256 = EVP_MD_CTX_new();
 	if (!wfs_columns_new(&e->columns, e->plan->nr_blocks) || !e->slot || !e->sha256 ||
 	    EVP_DigestInit_ex(e->sha256, EVP_sha256(), NULL) != 1)
-		return wfs_fail(err, WFS_NO_MEMORY, "out of memory for encoding");
-	status = run_pipeline(e, nr_workers, err);
+		status = wfs_fail(err, WFS_NO_MEMORY, "out of memory for encoding");
+	else
+		status = run_pipeline(e, nr_workers, err);
 	if (status == WFS_OK && EVP_DigestFinal_ex(e->sha256, result->sha256, NULL) != 1)
 		status = wfs_fail(err, WFS_NO_MEMORY, "cannot compute SHA-256");
-	return status;
-}
-
-static void encode_free(struct encode *e)
-{
-	pthread_mutex_destroy(&e->lock);
-	pthread_cond_destroy(&e->can_read);
-	pthread_cond_destroy(&e->can_use);
-	pthread_cond_destroy(&e->can_write);
-	wfs_columns_free(&e->columns);
-	EVP_MD_CTX_free(e->sha256);
 	free(e->slot);
+	EVP_MD_CTX_free(e->sha256);
+	pthread_cond_destroy(&e->can_write);
+	pthread_cond_destroy(&e->can_use);
+	pthread_cond_destroy(&e->can_read);
+	pthread_mutex_destroy(&e->lock);
+	return status;
 }
 
 enum wfs_status wfs_encode_file(int src_fd, int dst_fd, const struct wfs_encode_opts *opts,
@@ -370,28 +382,20 @@ enum wfs_status wfs_encode_file(int src_fd, int dst_fd, const struct wfs_encode_
 	struct wfs_container_writer writer;
 	struct wfs_plan *plan = NULL;
 	struct encode e = {.source = &source, .opts = &o, .writer = &writer};
-	enum wfs_status status;
-	struct stat st;
+	enum wfs_status status = wfs_encode_begin(src_fd, &o, &source, err);
 
-	pthread_mutex_init(&e.lock, NULL);
-	pthread_cond_init(&e.can_read, NULL);
-	pthread_cond_init(&e.can_use, NULL);
-	pthread_cond_init(&e.can_write, NULL);
-	o.block_log2 = o.block_log2 ? o.block_log2 : WFS_DEFAULT_BLOCK_LOG2;
-	status = check_arguments(src_fd, dst_fd, &o, &st, err);
-	if (status != WFS_OK)
-		goto out;
-	e.cpu = o.cpu == WFS_CPU_AUTO ? wfs_cpu_best() : o.cpu;
-	source.raw_len = (u64)st.st_size;
-	status = wfs_plan_new(&source, o.block_log2, wfs_thread_count(o.nr_threads), e.cpu, &plan, err);
+	if (status == WFS_OK)
+		status = check_destination(dst_fd, err);
+	if (status == WFS_OK)
+		status = wfs_plan_new(&source, o.block_log2, wfs_thread_count(o.nr_threads), o.cpu, &plan, err);
+	if (status == WFS_OK)
+		status = wfs_container_start(&writer, dst_fd, plan, err);
 	if (status != WFS_OK)
 		goto out;
 	e.plan = plan;
-	status = wfs_container_start(&writer, dst_fd, plan, err);
+	status = encode_all(&e, &result, err);
 	if (status == WFS_OK)
-		status = encode_all(&e, &result, err);
-	if (status == WFS_OK)
-		status = source_check(src_fd, &st, err);
+		status = source_unchanged(&source, err);
 	if (status == WFS_OK)
 		status = wfs_container_finish(&writer, &e.columns, &o, result.sha256, &result.file_len, err);
 	if (status == WFS_OK) {
@@ -401,7 +405,7 @@ enum wfs_status wfs_encode_file(int src_fd, int dst_fd, const struct wfs_encode_
 		*result_ret = result;
 	}
 out:
-	encode_free(&e);
+	wfs_columns_free(&e.columns);
 	wfs_plan_free(plan);
 	return status;
 }

@@ -376,6 +376,19 @@ static enum wfs_status check_blocks(const struct meta *m)
 	return WFS_OK;
 }
 
+enum wfs_status wfs_meta_pools(const struct wfs_reader *reader, const u8 *meta, const u8 **pools_ret, size_t *len_ret,
+			       struct wfs_error *err)
+{
+	struct meta m = {.err = err};
+	enum wfs_status status = parse_directory(&m, wfs_cursor_make(meta, (size_t)reader->head.meta_len));
+
+	if (status == WFS_OK) {
+		*pools_ret = m.section[WFS_SECTION_POOLS].comp;
+		*len_ret = (size_t)m.section[WFS_SECTION_POOLS].comp_len;
+	}
+	return status;
+}
+
 enum wfs_status wfs_meta_parse(struct wfs_reader *reader, const u8 *meta, size_t meta_len, struct wfs_error *err)
 {
 	/* In the order in which they need each other. */

@@ -11,13 +11,19 @@
 #include "block.h"
 #include "wfs_format.h"
 
-/* The file to encode. */
+/* The file to encode, as it was when encoding began. */
 struct wfs_source {
 	int fd;
 	u64 raw_len;
+	int64_t mtime_sec;
+	int64_t mtime_nsec;
 };
 /* Exactly len bytes at off; fewer: WFS_CHANGED. */
 enum wfs_status wfs_source_read(const struct wfs_source *source, void *buf, size_t len, u64 off, struct wfs_error *err);
+
+/* encode_file.c: check the options of an encoding, fill in what 0 stands for, and open its source. */
+enum wfs_status wfs_encode_begin(int src_fd, struct wfs_encode_opts *opts, struct wfs_source *source_ret,
+				 struct wfs_error *err);
 
 /* Coders that every container has; then one for each pool, in the same order. */
 enum { WFS_CODER_STORED, WFS_CODER_LZ4, WFS_CODER_CONSTANT, WFS_CODER_FIRST_SPLIT };

@@ -28,6 +28,7 @@ enum {
 	WFS_LZ4_MAX_RAW = 0x7e000000, /* 2^31 - 2^25: what liblz4 can make */
 };
 #define WFS_MAX_RAW_LEN	 (UINT64_C(1) << 62)
+#define WFS_MAX_NSEC	 999999999u
 #define WFS_MAX_FILE_LEN ((UINT64_C(1) << 63) - 1)
 
 /* Not text (89), broken by newline conversion and by 7-bit transfer; reads "WFS" in a dump. */
