@@ -1,0 +1,33 @@
+#!/bin/bash
+# run.sh SECONDS [TARGET...]: build the fuzz targets with clang, ASan and UBSan, and run each for SECONDS.
+#
+# What libFuzzer finds is kept in $BUILD/fuzz/corpus and built upon the next time; an input that breaks a target is
+# left in $BUILD/fuzz as TARGET-crash-*.
+set -eu
+cd "$(dirname "$0")/../.."
+seconds=$1
+shift
+export BUILD=${BUILD:-build}
+fuzz=$BUILD/fuzz
+[ $# -gt 0 ] || set -- container block safetensors roundtrip
+
+python=$(tests/venv.sh small)
+"$python" tests/fuzz/seeds.py "$fuzz/seeds"
+targets=()
+for name; do
+	targets+=("$fuzz/tests/fuzz/fuzz_$name")
+done
+make -s -j "$(nproc)" BUILD="$fuzz" CC=clang-14 FUZZ=1 CFLAGS='-O1 -g' \
+	SANITIZE=address,undefined,fuzzer-no-link "${targets[@]}"
+
+for name; do
+	mkdir -p "$fuzz/corpus/$name"
+	echo "fuzz_$name, $seconds s"
+	"$fuzz/tests/fuzz/fuzz_$name" -max_total_time="$seconds" -timeout=60 -rss_limit_mb=4096 -max_len=200000 \
+		-print_final_stats=1 -verbosity=1 -artifact_prefix="$fuzz/fuzz_$name-" \
+		"$fuzz/corpus/$name" "$fuzz/seeds/$name" >"$fuzz/$name.log" 2>&1 || {
+		tail -n 60 "$fuzz/$name.log"
+		exit 1
+	}
+	grep -E 'number_of_executed_units|^Done' "$fuzz/$name.log" | sed 's/^/  /'
+done
