@@ -1,0 +1,42 @@
+#!/bin/bash
+# Damaged containers: EIO for what is touched and only that, said once in the log; single copies lost are survived.
+# shellcheck source=tests/fs/lib.sh
+. "$(dirname "$0")/lib.sh"
+
+"$WFS_PYTHON" "$tests/zoo/zoo.py" "$dir/zoo"
+mkdir "$dir/good" "$dir/store"
+original=$dir/zoo/values-rows-of-unlike-scale.safetensors
+pack "$original" "$dir/good/model.wfs"
+"$WFS_PYTHON" "$tests/fs/damage.py" make "$dir/good/model.wfs" "$dir/store"
+mount_store "$dir/store" "$dir/mnt" -o "log=$dir/log"
+"$WFS_PYTHON" "$tests/fs/damage.py" check "$dir/store" "$dir/mnt" "$original" || fail "what the mount shows of damage"
+
+lines()
+{
+	grep -cF -- "$1" "$dir/log" || true
+}
+cat "$dir/mnt/flip-payload" >/dev/null 2>&1 && fail "a damaged file reads without an error"
+[ "$(lines flip-payload)" = 1 ] || fail "$(lines flip-payload) log lines for one bad block: $(cat "$dir/log")"
+[ "$(lines both-heads-but-magic)" = 1 ] || fail "$(lines both-heads-but-magic) log lines for a container without a head"
+bad=$(weightfs stats "$dir/mnt" --json | "$WFS_PYTHON" -c '
+import json, sys
+def find(node):
+    if isinstance(node, dict):
+        for key, value in node.items():
+            if key == "bad_blocks":
+                yield value
+            yield from find(value)
+print(sum(find(json.load(sys.stdin))))')
+[ "$bad" -ge 2 ] || fail "stats count $bad bad blocks"
+# verify names the file and fails; the undamaged and the survivors pass.
+for name in flip-payload two-flips cut-in-payload both-metadata both-heads-but-magic; do
+	expect_status 1 weightfs verify "$dir/store/$name.wfs"
+	grep -qF "$name" "$dir/err" || grep -qF "$name" "$dir/out" || fail "verify does not name $name"
+	expect_status 1 weightfs unpack "$dir/store/$name.wfs" -o "$dir/unpacked"
+	[ ! -e "$dir/unpacked" ] || fail "unpack leaves a file behind for $name"
+done
+expect_status 0 weightfs verify "$dir/store/good.wfs"
+# Mending the store is enough: no remount.
+cp -p "$dir/good/model.wfs" "$dir/mended"
+mv "$dir/mended" "$dir/store/flip-payload.wfs"
+wait_until "the mended container" cmp -s "$original" "$dir/mnt/flip-payload"

@@ -1,0 +1,48 @@
+#!/bin/bash
+# weightfs stats: one JSON document whose counters follow what was read.
+# shellcheck source=tests/fs/lib.sh
+. "$(dirname "$0")/lib.sh"
+
+"$WFS_PYTHON" "$tests/zoo/zoo.py" "$dir/zoo"
+mkdir "$dir/store"
+a=$dir/zoo/values-rows-of-unlike-scale.safetensors
+pack "$a" "$dir/store/model.wfs"
+mount_store "$dir/store" "$dir/mnt"
+weightfs stats "$dir/mnt" --json >"$dir/before"
+cmp "$a" "$dir/mnt/model"
+weightfs stats "$dir/mnt" --json >"$dir/after"
+weightfs stats "$dir/mnt" >"$dir/text"
+[ -s "$dir/text" ] || fail "stats without --json prints nothing"
+"$WFS_PYTHON" - "$dir/before" "$dir/after" "$(stat -c %s "$a")" <<'END' || fail "the counters"
+import json, sys
+before, after = (json.load(open(p)) for p in sys.argv[1:3])
+size = int(sys.argv[3])
+
+def flat(node, prefix=""):
+    if isinstance(node, dict):
+        for key, value in node.items():
+            yield from flat(value, f"{prefix}{key}.")
+    elif isinstance(node, list):
+        for i, value in enumerate(node):
+            yield from flat(value, f"{prefix}{i}.")
+    else:
+        yield prefix[:-1], node
+
+before, after = dict(flat(before)), dict(flat(after))
+assert before.keys() == after.keys(), set(before) ^ set(after)
+grown = {k: after[k] - before[k] for k in after if isinstance(after[k], (int, float)) and not isinstance(after[k], bool)}
+print("note:", grown)
+assert any("bytes" in k and "decode" in k and v >= size for k, v in grown.items()), "no counter of decoded bytes grew"
+assert any("serve" in k and v >= size for k, v in grown.items()), "no counter of served bytes grew by the file"
+assert any("read" in k and v >= 1 for k, v in grown.items()), "no counter of reads grew"
+assert any(isinstance(v, str) and v in ("scalar", "avx2", "avx512vbmi") for v in after.values()), "no CPU variant"
+assert all(v == 0 for k, v in after.items() if "bad" in k), "bad blocks in a good store"
+END
+# Read again: from the page cache or the block cache, not decoded again without need.
+cmp "$a" "$dir/mnt/model"
+# Four clients at once.
+for _ in 1 2 3 4; do
+	weightfs stats "$dir/mnt" --json | "$WFS_PYTHON" -c 'import json, sys; json.load(sys.stdin)' &
+done
+wait
+unmount "$dir/mnt"
