@@ -5,7 +5,7 @@
  */
 #include "split_encode.h"
 
-#if defined(__x86_64__) || defined(__i386__)
+#ifdef __x86_64__
 #include <immintrin.h>
 
 #define INLINE_AVX2 static WFS_TARGET_AVX2 WFS_ALWAYS_INLINE
@@ -341,7 +341,7 @@ INLINE_AVX2 u8 *bytes_push(__m128i v, u32 mask, u8 *end)
 					   _mm_loadl_epi64((const __m128i *)&keep_right[b]));
 	__m128i kept = _mm_shuffle_epi8(v, _mm_or_si128(index, _mm_set_epi64x(0x0808080808080808, 0)));
 
-	_mm_storeh_pd((double *)(end - 8), _mm_castsi128_pd(kept));
+	_mm_storel_epi64((__m128i *)(end - 8), _mm_unpackhi_epi64(kept, kept));
 	end -= _mm_popcnt_u32(b);
 	_mm_storel_epi64((__m128i *)(end - 8), kept);
 	return end - _mm_popcnt_u32(a);

@@ -6,7 +6,7 @@
  */
 #include "split_encode.h"
 
-#if defined(__x86_64__)
+#ifdef __x86_64__
 #include <immintrin.h>
 
 #define INLINE_VBMI static WFS_TARGET_AVX512VBMI WFS_ALWAYS_INLINE
