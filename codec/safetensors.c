@@ -91,11 +91,12 @@ static bool scan_offsets(struct scan *scan, struct record *record, bool *valid_r
 	size_t mark = scan->nr_dims;
 	if (!scan_numbers(scan, valid_ret))
 		return false;
-	const u64 *range = scan->dims + mark;
-	*valid_ret = *valid_ret && scan->nr_dims - mark == 2 && range[0] <= range[1] && range[1] <= scan->data_len;
+	*valid_ret = *valid_ret && scan->nr_dims - mark == 2;
 	if (*valid_ret) {
+		const u64 *range = scan->dims + mark;
+		*valid_ret = range[0] <= range[1] && range[1] <= scan->data_len;
 		record->begin = range[0];
-		record->len = range[1] - range[0];
+		record->len = *valid_ret ? range[1] - range[0] : 0;
 	}
 	scan->nr_dims = mark;
 	return true;
