@@ -14,6 +14,7 @@ dir=$(mktemp -d "$WFS_TMP/$test_name.XXXXXX")
 mounts=()
 deadline_seconds=60 # for waiting on a condition: reached only when something is broken
 
+export LC_ALL=C.UTF-8
 export PYTHONPATH=$tests/fs PYTHONDONTWRITEBYTECODE=1
 
 fail()

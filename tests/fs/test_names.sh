@@ -30,8 +30,10 @@ cd "$dir" || exit
 
 mount_store "$dir/store" "$dir/mnt" -o "log=$dir/log"
 cd "$dir/mnt" || exit
-ls -A | diff - <(ls -A "$dir/store" | sed 's/^\(both\|twice.wfs\|target\|hardlink\|packed-container.wfs\)\.wfs$/\1/' |
-	sort -u) || fail "the listing"
+find . -mindepth 1 -maxdepth 1 -printf '%f\n' | sort | diff - <(
+	find "$dir/store" -mindepth 1 -maxdepth 1 -printf '%f\n' |
+	sed 's/^\(both\|twice.wfs\|target\|hardlink\|packed-container.wfs\)\.wfs$/\1/' | sort -u
+) || fail "the listing"
 cmp "$b" both || fail "the plain file beside its container does not win"
 expect_status 1 test -e both.wfs
 cmp "$dir/store/ordinary.wfs" ordinary.wfs || fail "an ordinary file with the suffix"

@@ -4,7 +4,7 @@
 . "$(dirname "$0")/lib.sh"
 
 [ "$(id -u)" = 0 ] || skip "needs root to become other users"
-command -v setpriv >/dev/null && command -v fusermount3 >/dev/null || skip "needs setpriv and fusermount3"
+command -v setpriv fusermount3 >/dev/null || skip "needs setpriv and fusermount3"
 as()
 {
 	local uid=$1
