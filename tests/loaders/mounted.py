@@ -64,7 +64,8 @@ def mounted_store(store, mnt, *options):
     mnt.mkdir(exist_ok=True)
     weightfs("mount", store, mnt, *options)
     try:
-        assert os.path.ismount(mnt), "the mount command is done but nothing is mounted"
+        mounts = pathlib.Path("/proc/self/mounts").read_text(encoding="utf-8")
+        assert f" {mnt.resolve()} fuse.weightfs " in mounts, "the mount command is done but nothing is mounted"
         yield mnt
     finally:
         # A test that fails may hold files open: its own failure is the one to report.

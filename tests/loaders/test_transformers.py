@@ -10,6 +10,7 @@ import shutil
 
 os.environ["HF_HUB_OFFLINE"] = "1"
 os.environ["TOKENIZERS_PARALLELISM"] = "false"
+os.environ["TQDM_DISABLE"] = "1"
 
 import mounted  # noqa: E402
 
@@ -33,10 +34,10 @@ def embed(where, **arguments):
     return out.float().numpy().tobytes()
 
 
-def embed_elsewhere(where, cache=None):
-    """In a process of its own, with its own environment and page mappings."""
-    with multiprocessing.get_context("spawn").Pool(1, initializer=os.environ.update, initargs=[{"HF_HUB_OFFLINE": "1"}]) as p:
-        return p.apply(embed, (where,), {"cache_dir": cache} if cache else {})
+def embed_elsewhere(where):
+    """In a process of its own, which reads the environment as it is now."""
+    with multiprocessing.get_context("spawn").Pool(1) as pool:
+        return pool.apply(embed, (where,))
 
 
 def make_hub(folder, hub):
