@@ -12,9 +12,10 @@
 enum {
 	SEG_WORDS = 1 << WFS_TRAIN_SEG_LOG2,
 	MAX_CHUNKS = WFS_FIELD_VALUES / WFS_COST_CHUNK,
-	IDEAL_ROUNDS = 6,
-	TABLE_ROUNDS = 3,
-	SMOOTHING = 64, /* counts are scaled by this, then 1 is added */
+	IDEAL_ROUNDS = 30, /* at most; 6 lose 0.03 points of a BF16 file, 100 gain nothing */
+	TABLE_ROUNDS = 10,
+	MAX_WORK = 1 << 24, /* chunk costs of either loop: 0.05 s; only data with very wide fields reaches it */
+	SMOOTHING = 64,	    /* counts are scaled by this, then 1 is added */
 };
 
 /* The nonzero part of a segment's histogram: counts of the values 32 * at .. 32 * at + 31. */
@@ -173,33 +174,69 @@ static u64 clusters_assign(struct wfs_trainer *t, unsigned nr_clusters)
 	return total;
 }
 
+/* How many rounds, 1..most, the work allows. */
+static unsigned rounds_within(const struct wfs_trainer *t, unsigned nr_clusters, unsigned most)
+{
+	u64 work = (u64)t->first[t->nr_segs] * nr_clusters;
+	return (unsigned)WFS_MIN(MAX_WORK / work + 1, (u64)most);
+}
+
+/* k-means with ideal code lengths until nothing moves or the time is up; returns the clusters left. */
+static unsigned clusters_settle(struct wfs_trainer *t, unsigned nr_clusters)
+{
+	const unsigned rounds = rounds_within(t, nr_clusters, IDEAL_ROUNDS);
+	unsigned nr = clusters_sum(t, nr_clusters);
+	u64 before = 0;
+
+	for (unsigned round = 0; round < rounds; round++) {
+		for (unsigned k = 0; k < nr; k++)
+			costs_ideal(t->sum[k], 1u << t->s.field, t->cost[k]);
+		u64 cost = clusters_assign(t, nr);
+		nr = clusters_sum(t, nr);
+		if (cost == before)
+			break;
+		before = cost;
+	}
+	return nr;
+}
+
+/* k-means with the tables that the clusters get, as long as they become better; the best go to *pool_ret. */
+static void tables_settle(struct wfs_trainer *t, unsigned nr_clusters, struct wfs_pool *pool_ret)
+{
+	const unsigned rounds = rounds_within(t, nr_clusters, TABLE_ROUNDS);
+	struct wfs_table table[WFS_MAX_TABLES];
+	unsigned nr = nr_clusters;
+	u64 best = UINT64_MAX;
+
+	for (unsigned round = 0; round < rounds; round++) {
+		for (unsigned k = 0; k < nr; k++) {
+			wfs_table_build(t->sum[k], t->s, &table[k]);
+			wfs_table_costs(&table[k], t->s, t->cost[k]);
+		}
+		u64 cost = clusters_assign(t, nr);
+		if (cost >= best)
+			break;
+		best = cost;
+		memcpy(pool_ret->table, table, nr * sizeof(table[0]));
+		pool_ret->nr_tables = (u8)nr;
+		nr = clusters_sum(t, nr);
+	}
+}
+
 enum wfs_status wfs_trainer_finish(struct wfs_trainer *t, struct wfs_pool *pool_ret)
 {
-	unsigned nr_values = 1u << t->s.field, nr = WFS_MIN(t->nr_segs, (u32)WFS_MAX_TABLES);
+	unsigned nr = WFS_MIN(t->nr_segs, (u32)WFS_MAX_TABLES);
 
 	if (t->no_memory || (nr && !clusters_start(t, nr)))
 		return WFS_NO_MEMORY;
 	memset(pool_ret, 0, sizeof(*pool_ret));
 	pool_ret->seg_log2 = WFS_TRAIN_SEG_LOG2;
 	pool_ret->field = t->s.field;
-	for (unsigned round = 0; nr; round++) {
-		nr = clusters_sum(t, nr);
-		for (unsigned k = 0; k < nr; k++) {
-			if (round < IDEAL_ROUNDS) {
-				costs_ideal(t->sum[k], nr_values, t->cost[k]);
-				continue;
-			}
-			wfs_table_build(t->sum[k], t->s, &pool_ret->table[k]);
-			wfs_table_costs(&pool_ret->table[k], t->s, t->cost[k]);
-		}
-		if (round == IDEAL_ROUNDS + TABLE_ROUNDS - 1)
-			break;
-		clusters_assign(t, nr);
-	}
-	if (!nr) {
+	if (nr) {
+		tables_settle(t, clusters_settle(t, nr), pool_ret);
+	} else {
 		wfs_table_build(t->sum[0], t->s, &pool_ret->table[0]);
-		nr = 1;
+		pool_ret->nr_tables = 1;
 	}
-	pool_ret->nr_tables = (u8)nr;
 	return WFS_OK;
 }
