@@ -100,26 +100,25 @@ enum wfs_status wfs_split_decode_scalar(const struct wfs_split_view *v, const st
 					struct wfs_split s, u8 *raw, struct wfs_scratch *scratch,
 					const char **reason_ret)
 {
-	const size_t nr_supers = WFS_CEIL_DIV(v->n, WFS_SUPER);
+	const size_t last = (v->n - 1) / WFS_SUPER;
 	const u8 *rest = v->rest;
 	const char *reason = WFS_SPLIT_UNPROVEN;
 	struct strand strand[WFS_STRANDS];
-	u8 unit[WFS_UNIT_MAX_BYTES + WFS_CARRIED], final_l[WFS_CARRIED];
+	u8 final_l[WFS_CARRIED];
 	u16 top[WFS_SUPER];
 	size_t used = 0;
 	u32 expanded = 0; /* tables whose steps are in scratch */
 
 	for (unsigned k = 0; k < WFS_STRANDS; k++) {
-		const u8 *l = v->states + 128 * k, *h = l + 64;
-
-		for (unsigned pos = 0; pos < WFS_LANES; pos++)
-			strand[k].state[pos][0] = l[pos], strand[k].state[pos][1] = h[pos];
+		for (unsigned pos = 0; pos < WFS_LANES; pos++) {
+			strand[k].state[pos][0] = v->states[128 * k + pos];
+			strand[k].state[pos][1] = v->states[128 * k + 64 + pos];
+		}
 		strand[k].p = v->stream[k];
 		strand[k].end = v->stream_end[k];
 	}
-	for (size_t super = 0; super < nr_supers; super++) {
-		const bool last = super + 1 == nr_supers;
-		const unsigned rows = last ? wfs_last_rows(v->n) : WFS_SUPER_ROWS;
+	for (size_t super = 0; super <= last; super++) {
+		const unsigned rows = super == last ? wfs_last_rows(v->n) : WFS_SUPER_ROWS;
 		const unsigned nr = v->seg[super * WFS_SUPER >> pool->seg_log2], mode = wfs_split_mode(v, super);
 		const struct wfs_decode_table *table = &pool->table[nr];
 		u32 *step = scratch->step[nr];
@@ -134,21 +133,16 @@ enum wfs_status wfs_split_decode_scalar(const struct wfs_split_view *v, const st
 		}
 		if (!name_escapes(v, table, top, (size_t)WFS_LANES * rows, &used))
 			goto out;
-		if (last) {
-			if (!is_proven(strand, v, used))
-				goto out;
-			for (unsigned i = 0; i < WFS_CARRIED; i++)
-				final_l[i] = strand[i / WFS_LANES].state[i % WFS_LANES][0];
-			reason = wfs_split_last_rest(v, s, final_l, unit);
-			if (reason)
-				goto out;
-			rest = unit;
-		}
-		wfs_split_merge(s, mode, top, rest, rows, last ? v->n - super * WFS_SUPER : WFS_SUPER,
-				raw + super * WFS_SUPER * s.word);
+		if (super == last)
+			break; /* its rest bits are in the final states */
+		wfs_split_merge(s, mode, top, rest, rows, WFS_SUPER, raw + super * WFS_SUPER * s.word);
 		rest += wfs_unit_bytes(wfs_split_in_mode(s, mode), rows);
 	}
-	wfs_split_apply_literals(v, s, raw);
+	if (!is_proven(strand, v, used))
+		goto out;
+	for (unsigned i = 0; i < WFS_CARRIED; i++)
+		final_l[i] = strand[i / WFS_LANES].state[i % WFS_LANES][0];
+	reason = wfs_split_finish(v, s, top, final_l, raw);
 out:
 	if (reason)
 		*reason_ret = reason;

@@ -150,14 +150,15 @@ static bool padding_is_zero(struct wfs_split s, const u8 *unit, unsigned rows, s
 	return !any;
 }
 
-const char *wfs_split_last_rest(const struct wfs_split_view *v, struct wfs_split s, const u8 final_l[WFS_CARRIED],
-				u8 *unit)
+const char *wfs_split_finish(const struct wfs_split_view *v, struct wfs_split s, const u16 *top,
+			     const u8 final_l[WFS_CARRIED], u8 *raw)
 {
-	const size_t super = (v->n - 1) / WFS_SUPER;
-	const unsigned rows = wfs_last_rows(v->n);
-	const struct wfs_split in_mode = wfs_split_in_mode(s, wfs_split_mode(v, super));
+	const size_t super = (v->n - 1) / WFS_SUPER, nr_words = v->n - super * WFS_SUPER;
+	const unsigned rows = wfs_last_rows(v->n), mode = wfs_split_mode(v, super);
+	const struct wfs_split in_mode = wfs_split_in_mode(s, mode);
 	const size_t stored = wfs_unit_bytes(in_mode, rows) - v->carried;
-	u8 unused = 0;
+	u8 unit[WFS_UNIT_MAX_BYTES], unused = 0;
+	const u8 *literal = v->literals;
 
 	for (size_t i = v->carried; i < WFS_CARRIED; i++)
 		unused |= final_l[i];
@@ -165,13 +166,10 @@ const char *wfs_split_last_rest(const struct wfs_split_view *v, struct wfs_split
 		return "unused carried bytes are not zero";
 	memcpy(unit, v->rest + v->rest_len - stored, stored);
 	memcpy(unit + stored, final_l, v->carried);
-	return padding_is_zero(in_mode, unit, rows, v->n - super * WFS_SUPER) ? NULL : "padding bits are not zero";
-}
-
-void wfs_split_apply_literals(const struct wfs_split_view *v, struct wfs_split s, u8 *raw)
-{
-	const u8 *p = v->literals;
-
-	for (u32 i = 0; i < v->nr_literals; i++, p += 4 + s.word)
-		memcpy(raw + (size_t)wfs_load32(p) * s.word, p + 4, s.word);
+	if (!padding_is_zero(in_mode, unit, rows, nr_words))
+		return "padding bits are not zero";
+	wfs_split_merge(s, mode, top, unit, rows, nr_words, raw + super * WFS_SUPER * s.word);
+	for (u32 i = 0; i < v->nr_literals; i++, literal += 4 + s.word)
+		memcpy(raw + (size_t)wfs_load32(literal) * s.word, literal + 4, s.word);
+	return NULL;
 }

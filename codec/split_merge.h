@@ -30,10 +30,11 @@ struct wfs_scratch {
 void wfs_split_merge(struct wfs_split s, unsigned mode, const u16 *top, const u8 *rest, unsigned rows, size_t nr_words,
 		     u8 *raw);
 
-/* The last unit's rest bytes: those stored, then those that the final states' L bytes (strand 0, strand 1) carry.
- * unit has room for WFS_UNIT_MAX_BYTES + WFS_CARRIED bytes. Returns NULL, or why the block is refused. */
-const char *wfs_split_last_rest(const struct wfs_split_view *v, struct wfs_split s, const u8 final_l[WFS_CARRIED],
-				u8 *unit);
+/* The end of a block whose coded words are proven: the last unit's words, from their fields and from the rest bits
+ * stored and those that the final states' L bytes (strand 0, strand 1) carry; then the literals. raw: of the block.
+ * Returns NULL, or why the block is refused. */
+const char *wfs_split_finish(const struct wfs_split_view *v, struct wfs_split s, const u16 *top,
+			     const u8 final_l[WFS_CARRIED], u8 *raw);
 
 /* The mode of a superrow. */
 static inline unsigned wfs_split_mode(const struct wfs_split_view *v, size_t super)
@@ -46,7 +47,5 @@ static inline unsigned wfs_split_escape(const struct wfs_split_view *v, size_t i
 {
 	return v->escapes[i / 2] >> (4 * (i & 1)) & 15;
 }
-
-void wfs_split_apply_literals(const struct wfs_split_view *v, struct wfs_split s, u8 *raw);
 
 #endif
