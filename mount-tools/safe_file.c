@@ -1,0 +1,243 @@
+/* safe_file.c - files that appear whole or not at all: temporaries, publishing, clearing up after dead runs. */
+#include "safe_file.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/random.h>
+#include <unistd.h>
+
+#define TEMP_MARK "weightfs-"
+#define TEMP_END  ".tmp"
+enum { RANDOM_CHARS = 6, MAX_TRIES = 100 };
+#define TEMP_TAIL_BYTES (1 + sizeof(TEMP_MARK) - 1 + RANDOM_CHARS + sizeof(TEMP_END) - 1)
+
+/* How much of for_name a temporary's name keeps, so that it fits. A UTF-8 sequence is not cut in two: some file systems
+ * refuse what is left. */
+static size_t kept_len(int dir_fd, const char *for_name)
+{
+	long name_max = fpathconf(dir_fd, _PC_NAME_MAX);
+	size_t room = (name_max < 64 || name_max > NAME_MAX ? NAME_MAX : (size_t)name_max) - 1 - TEMP_TAIL_BYTES;
+	size_t len = strlen(for_name);
+	if (len <= room)
+		return len;
+	while (room > 0 && ((unsigned char)for_name[room] & 0xc0) == 0x80)
+		room--;
+	return room;
+}
+
+static void temp_name(char name[NAME_MAX + 1], int dir_fd, const char *for_name)
+{
+	static const char alphabet[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789";
+	unsigned char bytes[RANDOM_CHARS] = {0};
+	char random[RANDOM_CHARS + 1] = "";
+	/* Six bytes are never cut short nor interrupted once the pool is up; if the call fails the name is merely
+	 * the same each time, and O_EXCL still keeps it safe. */
+	(void)!getrandom(bytes, sizeof(bytes), 0);
+	for (unsigned i = 0; i < RANDOM_CHARS; i++)
+		random[i] = alphabet[bytes[i] % (sizeof(alphabet) - 1)];
+	snprintf(name, NAME_MAX + 1, ".%.*s." TEMP_MARK "%s" TEMP_END, (int)kept_len(dir_fd, for_name), for_name,
+		 random);
+}
+
+bool temp_name_matches(const char *name)
+{
+	size_t len = strlen(name);
+	const char *tail = name + len - TEMP_TAIL_BYTES;
+	if (len < TEMP_TAIL_BYTES + 1 || name[0] != '.' || tail[0] != '.')
+		return false;
+	return !strncmp(tail + 1, TEMP_MARK, strlen(TEMP_MARK)) && !strcmp(name + len - strlen(TEMP_END), TEMP_END);
+}
+
+/* Take the lock that says we live. EAGAIN: someone else holds it. A file system without locks is no reason to fail. */
+static int lock_file(int fd)
+{
+	struct flock lock = {.l_type = F_WRLCK, .l_whence = SEEK_SET};
+	if (!fcntl(fd, F_OFD_SETLK, &lock))
+		return 0;
+	return errno == EACCES ? EAGAIN : errno;
+}
+
+int temp_create(struct temp_file *t, int dir_fd, const char *for_name)
+{
+	*t = (struct temp_file){.dir_fd = dir_fd, .fd = -1};
+	for (unsigned i = 0; i < MAX_TRIES; i++) {
+		struct stat st;
+		temp_name(t->name, dir_fd, for_name);
+		t->fd = openat(dir_fd, t->name, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0600);
+		if (t->fd < 0 && errno == EEXIST)
+			continue;
+		if (t->fd < 0)
+			return errno;
+		/* Another run may have taken the new, not yet locked file for a dead one's. */
+		if (lock_file(t->fd) != EAGAIN && !fstat(t->fd, &st) && st.st_nlink > 0)
+			return 0;
+		close(t->fd);
+		t->fd = -1;
+	}
+	return EEXIST;
+}
+
+void temp_discard(struct temp_file *t)
+{
+	if (t->fd < 0)
+		return;
+	unlinkat(t->dir_fd, t->name, 0);
+	close(t->fd);
+	t->fd = -1;
+}
+
+/* Move from to name without ever replacing a file. */
+static int rename_no_replace(int dir_fd, const char *from, const char *name)
+{
+	struct stat st;
+	if (!renameat2(dir_fd, from, dir_fd, name, RENAME_NOREPLACE))
+		return 0;
+	if (errno != EINVAL && errno != ENOSYS && errno != EOPNOTSUPP)
+		return errno;
+	/* NFS and some others lack the flag: a link fails for an existing name just as well. */
+	if (!linkat(dir_fd, from, dir_fd, name, 0)) {
+		unlinkat(dir_fd, from, 0);
+		return 0;
+	}
+	if (errno != EPERM && errno != EOPNOTSUPP && errno != ENOSYS && errno != EMLINK)
+		return errno;
+	/* Neither flag nor links (FAT): the best there is. */
+	if (!fstatat(dir_fd, name, &st, AT_SYMLINK_NOFOLLOW))
+		return EEXIST;
+	return renameat(dir_fd, from, dir_fd, name) ? errno : 0;
+}
+
+static int publish(int dir_fd, const char *from, const char *name, bool replace)
+{
+	int ret = replace ? (renameat(dir_fd, from, dir_fd, name) ? errno : 0) : rename_no_replace(dir_fd, from, name);
+	return ret ? ret : dir_sync(dir_fd);
+}
+
+int temp_publish(struct temp_file *t, const char *name, bool replace)
+{
+	int ret = publish(t->dir_fd, t->name, name, replace);
+	if (ret)
+		return ret;
+	close(t->fd);
+	t->fd = -1;
+	return 0;
+}
+
+int link_publish(int src_dir, const char *src_name, int dst_dir, const char *name, bool replace)
+{
+	char temp[NAME_MAX + 1];
+	int ret;
+	if (!linkat(src_dir, src_name, dst_dir, name, 0))
+		return dir_sync(dst_dir);
+	if (errno != EEXIST || !replace)
+		return errno;
+	temp_name(temp, dst_dir, name);
+	if (linkat(src_dir, src_name, dst_dir, temp, 0))
+		return errno;
+	ret = publish(dst_dir, temp, name, true);
+	/* rename does nothing when both names are links of one file already. */
+	unlinkat(dst_dir, temp, 0);
+	return ret;
+}
+
+int symlink_publish(const char *target, int dst_dir, const char *name, bool replace)
+{
+	char temp[NAME_MAX + 1];
+	int ret;
+	if (!symlinkat(target, dst_dir, name))
+		return 0;
+	if (errno != EEXIST || !replace)
+		return errno;
+	temp_name(temp, dst_dir, name);
+	if (symlinkat(target, dst_dir, temp))
+		return errno;
+	ret = publish(dst_dir, temp, name, true);
+	if (ret)
+		unlinkat(dst_dir, temp, 0);
+	return ret;
+}
+
+/* Remove a temporary unless its run is alive. Returns whether it is. */
+static bool clean_one(int dir_fd, const char *name)
+{
+	struct stat st;
+	bool alive = false;
+	int fd;
+	/* A symbolic link cannot be locked; it is a temporary for microseconds only. */
+	if (fstatat(dir_fd, name, &st, AT_SYMLINK_NOFOLLOW))
+		return false;
+	if (S_ISLNK(st.st_mode)) {
+		unlinkat(dir_fd, name, 0);
+		return false;
+	}
+	if (!S_ISREG(st.st_mode))
+		return false;
+	fd = openat(dir_fd, name, O_RDWR | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
+	if (fd < 0)
+		return false;
+	switch (lock_file(fd)) {
+	case 0:
+		/* Still the file we locked, not a new one under the same name? */
+		if (!fstat(fd, &st) && st.st_nlink > 0)
+			unlinkat(dir_fd, name, 0);
+		break;
+	case EAGAIN:
+		alive = true;
+		break;
+	default: /* no locks here: nobody can tell */
+		break;
+	}
+	close(fd);
+	return alive;
+}
+
+unsigned temp_clean(int dir_fd)
+{
+	int fd = openat(dir_fd, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	DIR *dir = fd < 0 ? NULL : fdopendir(fd);
+	const struct dirent *d;
+	unsigned nr_alive = 0;
+	if (!dir) {
+		if (fd >= 0)
+			close(fd);
+		return 0;
+	}
+	while ((d = readdir(dir)))
+		if (temp_name_matches(d->d_name))
+			nr_alive += clean_one(dir_fd, d->d_name);
+	closedir(dir);
+	return nr_alive;
+}
+
+int attributes_set(int fd, const struct stat *st, struct timespec mtime)
+{
+	const struct timespec times[2] = {{.tv_nsec = UTIME_OMIT}, mtime};
+	mode_t mode = st->st_mode & 07777;
+	struct stat now;
+	if (fstat(fd, &now))
+		return errno;
+	if (now.st_uid != st->st_uid || now.st_gid != st->st_gid) {
+		if (fchown(fd, st->st_uid, st->st_gid)) {
+			if (geteuid() == 0)
+				return errno;
+			/* One of our other groups perhaps. */
+			(void)!fchown(fd, (uid_t)-1, st->st_gid);
+			mode &= 01777;
+		}
+	}
+	/* After the owner: a change of owner drops the set-id bits. */
+	if (fchmod(fd, mode))
+		return errno;
+	return futimens(fd, times) ? errno : 0;
+}
+
+int dir_sync(int dir_fd)
+{
+	if (!fsync(dir_fd) || errno == EINVAL || errno == EOPNOTSUPP || errno == ENOSYS)
+		return 0;
+	return errno;
+}

@@ -1,0 +1,47 @@
+/* safe_file.h - files that appear whole or not at all.
+ *
+ * A new file is written under a temporary name in its own directory, ".NAME.weightfs-XXXXXX.tmp", which a live program
+ * holds locked (an open-file-description lock, so it works over NFS too). A dead program's temporaries carry no lock:
+ * the next run removes them. Functions return 0 or an errno unless said otherwise.
+ */
+#ifndef SAFE_FILE_H
+#define SAFE_FILE_H
+
+#include "util.h"
+
+#include <limits.h>
+#include <sys/stat.h>
+
+struct temp_file {
+	int dir_fd; /* the caller's */
+	int fd;	    /* open for reading and writing; -1: none */
+	char name[NAME_MAX + 1];
+};
+
+/* Create a temporary, readable by its owner only, for a file that will be called for_name. */
+int temp_create(struct temp_file *t, int dir_fd, const char *for_name) MUST_CHECK;
+/* Give the file its name, and the directory the news, durably. Without replace an existing name is EEXIST and keeps
+ * what it has. The content must have been fsynced. t is closed by success only. */
+int temp_publish(struct temp_file *t, const char *name, bool replace) MUST_CHECK;
+/* Remove the temporary, if there still is one, and close it. */
+void temp_discard(struct temp_file *t);
+
+/* Make a hard link of src_name: the same promise as temp_publish. */
+int link_publish(int src_dir, const char *src_name, int dst_dir, const char *name, bool replace) MUST_CHECK;
+/* Make a symbolic link: the same. */
+int symlink_publish(const char *target, int dst_dir, const char *name, bool replace) MUST_CHECK;
+
+/* Whether a name is that of a temporary. */
+bool temp_name_matches(const char *name);
+/* Remove the temporaries of dead runs from a directory. Returns how many belong to a run that is alive. What cannot be
+ * removed is left. */
+unsigned temp_clean(int dir_fd);
+
+/* Give the file permission bits and owner of st, and mtime. Another owner is best effort unless we are root; where it
+ * fails, the set-id bits go, as they would hand rights to the wrong one. */
+int attributes_set(int fd, const struct stat *st, struct timespec mtime) MUST_CHECK;
+
+/* fsync a directory. File systems that cannot are no error: they have nothing to lose. */
+int dir_sync(int dir_fd) MUST_CHECK;
+
+#endif

@@ -1,0 +1,141 @@
+/* transfer.h - how pack and unpack take a file or a tree from source to destination, or change it in place.
+ *
+ * Both do the same: walk, make directories, turn some files into others, copy the rest, keep links, attributes and
+ * times, never replace what is not proven. They differ in what becomes of a file: struct transfer_ops.
+ *
+ * Hard links of one file form a group, which one thread handles; every name of it is a member.
+ */
+#ifndef TRANSFER_H
+#define TRANSFER_H
+
+#include "report.h"
+#include "safe_file.h"
+#include "tree.h"
+
+#include <signal.h>
+#include <stdatomic.h>
+
+#define SUFFIX ".wfs"
+
+struct transfer_opts {
+	const char *source, *destination; /* destination NULL: in place */
+	bool dry_run, force, json, quiet, verbose, reflink, hardlink;
+	unsigned nr_threads; /* at least 1 */
+	enum wfs_cpu cpu;
+	unsigned block_log2;
+	double min_saving; /* percent */
+};
+
+enum stop_reason { STOP_NONE, STOP_SIGNAL, STOP_DISK_FULL };
+
+/* A file with all its hard links. */
+struct job {
+	size_t entry; /* its first name */
+	off_t size;
+	uint64_t work; /* what it counts for in the progress */
+};
+
+struct transfer {
+	const struct transfer_ops *ops;
+	const struct transfer_opts *opts;
+	bool in_place, single;
+	int src_root, dst_root; /* the same in place */
+	struct tree tree;
+	/* Of a single file: the name it is known by (its symbolic link's perhaps), and the one it shall get or NULL. */
+	char *single_name, *single_target;
+	struct report *report;
+	struct progress *progress;
+	struct job *job; /* small files, then big ones */
+	size_t nr_jobs, nr_small_jobs;
+	size_t job_offset; /* of the jobs that run now, and the threads each may use */
+	unsigned threads_per_job;
+	atomic_bool *touched; /* in place: directories in which something changed, by entry */
+	sigset_t signals;     /* SIGINT and its like: blocked, and looked for now and then */
+	atomic_int stop;      /* enum stop_reason */
+};
+
+enum form { FORM_CONVERT, FORM_COPY, FORM_KEEP, NR_FORMS };
+
+struct group {
+	const struct tree_entry *first;
+	struct stat st;		  /* of the first member when it was opened */
+	bool no_gain;		  /* pack: converting does not save enough */
+	char *artifact[NR_FORMS]; /* where, beneath dst_root, its converted and copied form are */
+	bool sha256_known;
+	uint8_t sha256[SHA256_BYTES]; /* of the source file's bytes */
+	struct wfs_head head;	      /* unpack: of the container */
+	uint64_t work_done;	      /* told to the progress */
+};
+
+struct member {
+	struct transfer *t;
+	struct group *group;
+	const struct tree_entry *entry;
+	int src_dir, src_fd, dst_dir;
+	const char *name; /* in src_dir */
+	const char *base; /* the name that names are derived from: name, or that of a single file's link */
+	struct stat st;	  /* of src_fd */
+	enum form form;	  /* the rest: set by classify */
+	char target[NAME_MAX + 1];
+	bool target_is_container; /* to be compared as one */
+	char other[NAME_MAX + 1]; /* where an earlier run may have left the other form; "": nowhere */
+	struct outcome *out;
+};
+
+enum fill_result { FILL_OK, FILL_NO_GAIN, FILL_FAILED };
+
+struct transfer_ops {
+	const char *command, *converted, *gerund; /* "pack", "packed", "packing" */
+	unsigned passes;			  /* over the raw bytes, for the progress */
+	/* Decide form, target and the like; group->no_gain says that FORM_CONVERT is out of the question. false: the
+	 * member failed, out->note says why. */
+	bool (*classify)(struct member *m);
+	/* Raw bytes times passes. */
+	uint64_t (*work)(const struct transfer *t, const struct tree_entry *first);
+	/* Write and prove the converted form. The caller sets attributes and publishes. Sets stored and raw bytes. */
+	enum fill_result (*convert)(struct member *m, struct temp_file *temp);
+	/* Only for a dry run. */
+	enum fill_result (*estimate)(struct member *m);
+	/* Modification time of what convert makes. */
+	struct timespec (*converted_mtime)(const struct member *m);
+	/* A look at the whole tree before anything is done; false: a failure was reported. May be NULL. */
+	bool (*check_tree)(const struct transfer *t);
+};
+
+/* The whole command. Returns its exit status. */
+int transfer_run(const struct transfer_ops *ops, const struct transfer_opts *opts);
+
+/* Whether to stop: a signal has come or the disk is full. Any thread. */
+bool transfer_stopped(struct transfer *t);
+
+/* transfer_dirs.c */
+void transfer_make_directories(struct transfer *t);
+void transfer_make_symlinks(struct transfer *t);
+void transfer_finish_directories(struct transfer *t);
+
+/* transfer_group.c: handle the group t->job[i]. */
+void transfer_group(struct transfer *t, size_t i);
+/* Note a failure of a member; returns false. */
+bool member_failed(struct member *m, const char *fmt, ...) PRINTF_LIKE(2, 3);
+/* The same for a system call: "cannot read: ..."; a full disk stops everything. */
+bool member_failed_errno(struct member *m, const char *what, int sys_errno);
+/* The same for the codec; reader may be NULL. A cancelled call leaves no note: it was not reached. */
+bool member_failed_wfs(struct member *m, const struct wfs_reader *reader, const struct wfs_error *err);
+/* Note something the user should know about a member that goes well. */
+void member_note(struct member *m, const char *fmt, ...) PRINTF_LIKE(2, 3);
+/* Tell the progress that the group's work so far is this. */
+void member_progress(struct member *m, uint64_t work_done);
+/* Whether the source is still the file it was when it was opened; otherwise the failure is noted. */
+bool member_unchanged(struct member *m) MUST_CHECK;
+
+/* copy_file.c: copy the member's bytes, holes kept, into temp. */
+enum fill_result copy_member(struct member *m, struct temp_file *temp);
+/* For a member whose name is a SHA-256: whether that is its content's. With --force a difference is only noted. */
+bool member_check_name(struct member *m, const uint8_t sha256[SHA256_BYTES]) MUST_CHECK;
+
+/* present.c: what lies in the destination already. */
+enum presence { PRESENT_NONE, PRESENT_EQUAL, PRESENT_DIFFERENT, PRESENT_UNKNOWN /* failure noted */ };
+/* Look at target and other; *name_ret is the one that is there. */
+enum presence member_present(struct member *m, const char **name_ret);
+
+#endif

@@ -1,0 +1,132 @@
+/* transfer_dirs.c - directories and symbolic links of a tree, and the attributes they end with. */
+#include "transfer.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+/* Make one directory of the destination, or make sure that we can work in the one that is there. Returns an errno. */
+static int make_directory(const struct transfer *t, const char *path)
+{
+	const char *name;
+	int parent, fd = -1, ret = 0;
+	struct stat st;
+	parent = tree_open_parent(t->dst_root, path, &name);
+	if (parent < 0)
+		return errno;
+	if (!*name) { /* the root */
+		close(parent);
+		return 0;
+	}
+	if (!mkdirat(parent, name, 0700))
+		goto out;
+	ret = errno;
+	if (ret != EEXIST)
+		goto out;
+	fd = openat(parent, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+	ret = fd < 0 ? errno : 0;
+	/* What an earlier run finished may be closed to us: transfer_finish_directories gives it its mode again. */
+	if (!ret && !fstat(fd, &st) && (st.st_mode & 0700) != 0700 && st.st_uid == geteuid() &&
+	    fchmod(fd, (st.st_mode & 07777) | 0700))
+		ret = errno;
+out:
+	if (fd >= 0)
+		close(fd);
+	close(parent);
+	return ret;
+}
+
+void transfer_make_directories(struct transfer *t)
+{
+	unsigned nr_alive = 0;
+	for (size_t i = 0; i < t->tree.nr && !transfer_stopped(t); i++) {
+		const struct tree_entry *e = &t->tree.entry[i];
+		int ret = 0, fd;
+		if (!S_ISDIR(e->st.st_mode))
+			continue;
+		if (!t->in_place)
+			ret = make_directory(t, e->path);
+		if (ret) {
+			report_failure(t->report, e->path, "cannot make the directory: %s", strerror(ret));
+			continue;
+		}
+		fd = tree_open_dir(t->dst_root, e->path);
+		if (fd < 0)
+			continue; /* reported by the walk, or by each file in it */
+		nr_alive += temp_clean(fd);
+		close(fd);
+		report_other(t->report, true);
+	}
+	if (nr_alive)
+		report_notice(t->report, t->opts->destination ? t->opts->destination : t->opts->source,
+			      "another weightfs is at work here");
+}
+
+static bool same_link(int dir_fd, const char *name, const char *target)
+{
+	size_t room = strlen(target) + 2;
+	char *text = xcalloc(1, room);
+	ssize_t len = readlinkat(dir_fd, name, text, room - 1);
+	bool same = len >= 0 && !strcmp(text, target);
+	free(text);
+	return same;
+}
+
+static int make_symlink(const struct transfer *t, const struct tree_entry *e)
+{
+	const struct timespec times[2] = {{.tv_nsec = UTIME_OMIT}, e->st.st_mtim};
+	const char *name;
+	int dir_fd = tree_open_parent(t->dst_root, e->path, &name), ret = 0;
+	if (dir_fd < 0)
+		return errno;
+	if (!same_link(dir_fd, name, e->link_target))
+		ret = symlink_publish(e->link_target, dir_fd, name, t->opts->force);
+	if (!ret && fchownat(dir_fd, name, e->st.st_uid, e->st.st_gid, AT_SYMLINK_NOFOLLOW) && geteuid() == 0)
+		ret = errno;
+	if (!ret && utimensat(dir_fd, name, times, AT_SYMLINK_NOFOLLOW) && errno != EOPNOTSUPP)
+		ret = errno;
+	close(dir_fd);
+	return ret;
+}
+
+void transfer_make_symlinks(struct transfer *t)
+{
+	for (size_t i = 0; i < t->tree.nr && !transfer_stopped(t); i++) {
+		const struct tree_entry *e = &t->tree.entry[i];
+		int ret;
+		if (!S_ISLNK(e->st.st_mode))
+			continue;
+		ret = t->in_place ? 0 : make_symlink(t, e);
+		if (ret == EEXIST)
+			report_failure(t->report, e->path, "something else is there already (--force replaces it)");
+		else if (ret)
+			report_failure(t->report, e->path, "cannot make the symbolic link: %s", strerror(ret));
+		else
+			report_other(t->report, false);
+	}
+}
+
+/* From the leaves up, so that no work in a directory follows its time. */
+void transfer_finish_directories(struct transfer *t)
+{
+	for (size_t i = t->tree.nr; i-- > 0;) {
+		const struct tree_entry *e = &t->tree.entry[i];
+		const struct timespec times[2] = {{.tv_nsec = UTIME_OMIT}, e->st.st_mtim};
+		int fd, ret;
+		if (!S_ISDIR(e->st.st_mode) || (t->in_place && !atomic_load(&t->touched[i])))
+			continue;
+		fd = tree_open_dir(t->dst_root, e->path);
+		if (fd < 0)
+			continue; /* reported when it could not be made */
+		if (t->in_place)
+			ret = futimens(fd, times) ? errno : 0;
+		else
+			ret = attributes_set(fd, &e->st, e->st.st_mtim);
+		if (ret)
+			report_failure(t->report, *e->path ? e->path : ".", "cannot set mode, owner and time: %s",
+				       strerror(ret));
+		close(fd);
+	}
+}

@@ -1,0 +1,371 @@
+/* transfer_group.c - one file and all its hard links: from what it is to what it shall be, and in place the removal of
+ * the originals once their successors are proven. */
+#include "transfer.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+bool member_failed(struct member *m, const char *fmt, ...)
+{
+	va_list args;
+	va_start(args, fmt);
+	vsnprintf(m->out->note, sizeof(m->out->note), fmt, args);
+	va_end(args);
+	m->out->action = ACTION_FAILED;
+	return false;
+}
+
+bool member_failed_errno(struct member *m, const char *what, int sys_errno)
+{
+	if (sys_errno == ENOSPC || sys_errno == EDQUOT)
+		atomic_store(&m->t->stop, STOP_DISK_FULL);
+	return member_failed(m, "%s: %s", what, strerror(sys_errno));
+}
+
+bool member_failed_wfs(struct member *m, const struct wfs_reader *reader, const struct wfs_error *err)
+{
+	char reason[REASON_BYTES];
+	if (err->status == WFS_CANCELLED)
+		return false;
+	if (err->status == WFS_IO)
+		return member_failed_errno(m, err->reason, err->sys_errno);
+	wfs_reason(reason, reader, err);
+	return member_failed(m, "%s", reason);
+}
+
+void member_note(struct member *m, const char *fmt, ...)
+{
+	va_list args;
+	va_start(args, fmt);
+	vsnprintf(m->out->note, sizeof(m->out->note), fmt, args);
+	va_end(args);
+}
+
+void member_progress(struct member *m, uint64_t work_done)
+{
+	if (work_done <= m->group->work_done)
+		return;
+	progress_add(m->t->progress, work_done - m->group->work_done);
+	m->group->work_done = work_done;
+}
+
+static bool same_time(struct timespec a, struct timespec b)
+{
+	return a.tv_sec == b.tv_sec && a.tv_nsec == b.tv_nsec;
+}
+
+/* The change time too: a writer can set the modification time back. */
+static bool same_state(const struct stat *a, const struct stat *b)
+{
+	return a->st_size == b->st_size && same_time(a->st_mtim, b->st_mtim) && same_time(a->st_ctim, b->st_ctim);
+}
+
+bool member_unchanged(struct member *m)
+{
+	struct stat now, named;
+	if (fstat(m->src_fd, &now))
+		return member_failed_errno(m, "cannot stat", errno);
+	if (!same_state(&now, &m->st))
+		return member_failed(m, "changed while it was read: left as it is");
+	if (fstatat(m->src_dir, m->name, &named, AT_SYMLINK_NOFOLLOW) || named.st_dev != m->st.st_dev ||
+	    named.st_ino != m->st.st_ino)
+		return member_failed(m, "was moved or replaced while it was read: left as it is");
+	return true;
+}
+
+/* Whether another process has the file open for writing: only then is a read lease refused with EAGAIN. Where leases do
+ * not exist (network file systems, files of others) nobody can tell. */
+static bool has_writer(int fd)
+{
+	if (!fcntl(fd, F_SETLEASE, F_RDLCK)) {
+		fcntl(fd, F_SETLEASE, F_UNLCK);
+		return false;
+	}
+	return errno == EAGAIN;
+}
+
+static bool open_member(struct member *m)
+{
+	const char *target_name;
+	m->src_dir = tree_open_parent(m->t->src_root, m->entry->path, &m->name);
+	m->src_fd = m->src_dir < 0 ? -1 : tree_open_file(m->src_dir, m->name);
+	if (m->src_fd < 0 || fstat(m->src_fd, &m->st))
+		return member_failed_errno(m, "cannot open", errno);
+	if (m->st.st_dev != m->entry->st.st_dev || m->st.st_ino != m->entry->st.st_ino)
+		return member_failed(m, "was replaced by another file: run again");
+	m->base = m->t->single ? m->t->single_name : m->name;
+	m->dst_dir = m->src_dir;
+	if (!m->t->in_place && !m->t->opts->dry_run) {
+		m->dst_dir = m->t->single ? openat(m->t->dst_root, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC)
+					  : tree_open_parent(m->t->dst_root, m->entry->path, &target_name);
+		if (m->dst_dir < 0)
+			return member_failed_errno(m, "cannot open the destination's directory", errno);
+	}
+	if (m->entry == m->group->first)
+		m->group->st = m->st;
+	if (m->t->in_place && !m->t->opts->dry_run && has_writer(m->src_fd))
+		return member_failed(m, "is open for writing in another program: left as it is");
+	return true;
+}
+
+static void close_member(struct member *m)
+{
+	if (m->dst_dir >= 0 && m->dst_dir != m->src_dir)
+		close(m->dst_dir);
+	if (m->src_fd >= 0)
+		close(m->src_fd);
+	if (m->src_dir >= 0)
+		close(m->src_dir);
+}
+
+/* Where, beneath dst_root, the member's target lies; the caller frees it. */
+static char *target_path(const struct member *m)
+{
+	size_t dir_len = m->t->single ? 0 : (size_t)(m->name - m->entry->path);
+	return xasprintf("%.*s%s", (int)dir_len, m->entry->path, m->target);
+}
+
+static void note_artifact(struct member *m)
+{
+	if (!m->group->artifact[m->form])
+		m->group->artifact[m->form] = target_path(m);
+}
+
+/* With --force: what an earlier run left in the other form would hide or contradict the new file. */
+static bool remove_other(struct member *m)
+{
+	if (!m->t->opts->force || !m->other[0] || !unlinkat(m->dst_dir, m->other, 0) || errno == ENOENT)
+		return true;
+	return member_failed_errno(m, "cannot remove its other form", errno);
+}
+
+/* Link what another member of the group became. Returns false when a link cannot be made here: make it anew then. */
+static bool try_link(struct member *m)
+{
+	const char *name, *path = m->group->artifact[m->form];
+	int dir_fd = tree_open_parent(m->t->dst_root, path, &name), ret;
+	if (dir_fd < 0)
+		return false;
+	ret = link_publish(dir_fd, name, m->dst_dir, m->target, m->t->opts->force);
+	close(dir_fd);
+	if (ret)
+		return false;
+	m->out->action = ACTION_LINKED;
+	remove_other(m);
+	return true;
+}
+
+/* --hardlink: copies that share the source's blocks and inode. */
+static bool try_hardlink(struct member *m)
+{
+	if (!m->t->opts->hardlink || m->form != FORM_COPY || m->t->in_place)
+		return false;
+	if (link_publish(m->src_dir, m->name, m->dst_dir, m->target, m->t->opts->force))
+		return false;
+	m->out->action = ACTION_COPIED;
+	return remove_other(m);
+}
+
+/* Write the member's target under a temporary name, prove it, publish it. */
+static enum fill_result make_target(struct member *m)
+{
+	struct timespec mtime = m->st.st_mtim;
+	struct temp_file temp;
+	enum fill_result result;
+	int ret = temp_create(&temp, m->dst_dir, m->target);
+	if (ret) {
+		member_failed_errno(m, "cannot create a temporary file", ret);
+		return FILL_FAILED;
+	}
+	result = m->form == FORM_CONVERT ? m->t->ops->convert(m, &temp) : copy_member(m, &temp);
+	if (result == FILL_OK) {
+		if (m->form == FORM_CONVERT)
+			mtime = m->t->ops->converted_mtime(m);
+		ret = attributes_set(temp.fd, &m->st, mtime);
+		if (!ret && fsync(temp.fd))
+			ret = errno;
+		if (!ret)
+			ret = temp_publish(&temp, m->target, m->t->opts->force);
+		if (ret == EEXIST)
+			member_failed(m, "%s appeared meanwhile: run again", m->target);
+		else if (ret)
+			member_failed_errno(m, "cannot finish the new file", ret);
+		result = ret || !remove_other(m) ? FILL_FAILED : FILL_OK;
+	}
+	temp_discard(&temp);
+	return result;
+}
+
+/* The target's name is free, or may be replaced. */
+static enum fill_result place_target(struct member *m)
+{
+	enum fill_result result;
+	if (m->group->artifact[m->form] && try_link(m))
+		return FILL_OK;
+	if (try_hardlink(m)) {
+		note_artifact(m);
+		return FILL_OK;
+	}
+	result = make_target(m);
+	if (result == FILL_OK) {
+		m->out->action = m->form == FORM_CONVERT ? ACTION_CONVERTED : ACTION_COPIED;
+		note_artifact(m);
+	}
+	return result;
+}
+
+static void estimate_member(struct member *m)
+{
+	if (m->form == FORM_CONVERT && m->entry != m->group->first)
+		m->out->action = ACTION_LINKED;
+	else if (m->form == FORM_CONVERT && m->t->ops->estimate(m) == FILL_OK)
+		m->out->action = ACTION_CONVERTED;
+	else if (m->out->action != ACTION_FAILED)
+		m->out->action = m->t->in_place ? ACTION_KEPT : ACTION_COPIED;
+}
+
+/* One attempt. FILL_NO_GAIN: the group is not to be converted after all, try again as a copy. */
+static enum fill_result attempt_member(struct member *m)
+{
+	const char *there = NULL;
+	/* Until something makes it smaller. */
+	m->out->raw_bytes = m->out->stored_bytes = (uint64_t)m->st.st_size;
+	if (!m->t->ops->classify(m))
+		return FILL_FAILED;
+	if (m->t->opts->dry_run) {
+		estimate_member(m);
+		return FILL_OK;
+	}
+	if (m->form == FORM_KEEP) {
+		m->out->action = ACTION_KEPT;
+		return FILL_OK;
+	}
+	switch (member_present(m, &there)) {
+	case PRESENT_EQUAL:
+		m->out->action = ACTION_PRESENT;
+		if (there == m->other) {
+			m->form = m->form == FORM_CONVERT ? FORM_COPY : FORM_CONVERT;
+			memcpy(m->target, m->other, sizeof(m->target));
+		}
+		note_artifact(m);
+		return FILL_OK;
+	case PRESENT_DIFFERENT:
+		if (m->t->opts->force)
+			break;
+		member_failed(m, "%s is there already and is not the same (--force replaces it)", there);
+		return FILL_FAILED;
+	case PRESENT_UNKNOWN:
+		return FILL_FAILED;
+	case PRESENT_NONE:
+		break;
+	}
+	return place_target(m);
+}
+
+static void run_member(struct member *m)
+{
+	enum fill_result result = FILL_FAILED;
+	if (open_member(m))
+		result = attempt_member(m);
+	if (result == FILL_NO_GAIN) {
+		m->group->no_gain = true;
+		attempt_member(m);
+	}
+	close_member(m);
+}
+
+/* In place: whether the file may go, now that all its names have a proven successor. Its change time moves when another
+ * link of it is removed, so only the first removal can look at that. */
+static bool may_remove(struct member *m, bool first)
+{
+	struct stat now;
+	m->src_fd = tree_open_file(m->src_dir, m->name);
+	if (m->src_fd < 0 || fstat(m->src_fd, &now))
+		return member_failed_errno(m, "cannot open the original again", errno);
+	if (now.st_dev == m->group->st.st_dev && now.st_ino == m->group->st.st_ino &&
+	    now.st_size == m->group->st.st_size && same_time(now.st_mtim, m->group->st.st_mtim) &&
+	    (!first || same_time(now.st_ctim, m->group->st.st_ctim)) && !has_writer(m->src_fd))
+		return true;
+	return member_failed(m, "changed just now: kept beside its other form, which has the old content");
+}
+
+static void remove_source(struct member *m, bool first)
+{
+	m->src_dir = tree_open_parent(m->t->src_root, m->entry->path, &m->name);
+	if (m->src_dir < 0)
+		member_failed_errno(m, "cannot open its directory again", errno);
+	else if (may_remove(m, first) && unlinkat(m->src_dir, m->name, 0))
+		member_failed_errno(m, "cannot remove the original", errno);
+	if (m->entry->parent != TREE_NONE)
+		atomic_store(&m->t->touched[m->entry->parent], true);
+	close_member(m);
+}
+
+static bool has_successor(const struct outcome *out)
+{
+	return out->action == ACTION_CONVERTED || out->action == ACTION_LINKED || out->action == ACTION_PRESENT;
+}
+
+static void init_member(struct member *m, struct transfer *t, struct group *g, size_t entry, struct outcome *out)
+{
+	*m = (struct member){.t = t,
+			     .group = g,
+			     .entry = &t->tree.entry[entry],
+			     .src_dir = -1,
+			     .src_fd = -1,
+			     .dst_dir = -1,
+			     .out = out};
+}
+
+/* In place: after all names of the file have their successors, so that a run that is killed in between can still tell
+ * which names belong together. */
+static void remove_sources(struct transfer *t, struct group *g, size_t first_entry, struct outcome *out, size_t nr)
+{
+	struct member m;
+	bool first = true;
+	for (size_t k = 0; k < nr; k++)
+		if (out[k].action == ACTION_NONE)
+			return;
+	for (size_t e = first_entry, k = 0; k < nr; e = t->tree.entry[e].next_link, k++) {
+		if (!has_successor(&out[k]))
+			continue;
+		if ((size_t)g->st.st_nlink > nr && !out[k].note[0])
+			snprintf(out[k].note, sizeof(out[k].note),
+				 "has other hard links outside: its old space is not free while they exist");
+		init_member(&m, t, g, e, &out[k]);
+		remove_source(&m, first);
+		first = false;
+	}
+}
+
+void transfer_group(struct transfer *t, size_t i)
+{
+	size_t first = t->job[i].entry, nr = 0, k = 0;
+	struct group g = {.first = &t->tree.entry[first]};
+	struct outcome *out;
+	struct member m;
+	if (transfer_stopped(t))
+		return;
+	for (size_t e = first; e != TREE_NONE; e = t->tree.entry[e].next_link)
+		nr++;
+	out = xcalloc(nr, sizeof(*out));
+	for (size_t e = first; e != TREE_NONE && !transfer_stopped(t); e = t->tree.entry[e].next_link) {
+		init_member(&m, t, &g, e, &out[k++]);
+		run_member(&m);
+	}
+	if (t->in_place && !t->opts->dry_run)
+		remove_sources(t, &g, first, out, nr);
+	k = 0;
+	for (size_t e = first; e != TREE_NONE; e = t->tree.entry[e].next_link, k++)
+		if (out[k].action != ACTION_NONE)
+			report_add(t->report, t->single ? t->opts->source : t->tree.entry[e].path, &out[k]);
+	progress_add(t->progress, t->job[i].work - MIN(g.work_done, t->job[i].work));
+	for (unsigned f = 0; f < NR_FORMS; f++)
+		free(g.artifact[f]);
+	free(out);
+}
