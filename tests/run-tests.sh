@@ -1,0 +1,358 @@
+#!/bin/bash
+# run-tests.sh [-l] [PATTERN...]: build and run the tests, all or those whose name matches a pattern (units/*, fs/*).
+#
+# Each test is a function below, with a name and perhaps an argument. It passes with status 0, fails with any other, and
+# is skipped with 77, when this machine cannot run it: that is said aloud with the reason and counted. Its output is
+# shown when it fails. The last line is "N passed, N failed", with ", N skipped" behind it when there are any.
+#
+# In the environment: BUILD (where everything is built), WEIGHTFS_VENV (a Python environment to use and complete).
+# The tests get WFS_BIN, WFS_TMP, WFS_PYTHON and WFS_CORPORA (tests/fs/lib.sh).
+# shellcheck disable=SC2317 # the test functions are called by name
+set -u
+cd "$(dirname "$0")/.." || exit 2
+BUILD=$(realpath -m "${BUILD:-build}")
+jobs=$(nproc)
+limit_seconds=900 # for one test: reached only by one that hangs
+export BUILD
+export WFS_BIN=$BUILD WFS_TMP=$BUILD/tmp WFS_CORPORA=$BUILD/corpora WFS_PYTHON=
+export ASAN_OPTIONS=detect_leaks=1:abort_on_error=1:strict_string_checks=1
+export UBSAN_OPTIONS=print_stacktrace=1:halt_on_error=1
+export TSAN_OPTIONS=halt_on_error=1:second_deadlock_stack=1
+export PYTHONDONTWRITEBYTECODE=1 LC_ALL=C.UTF-8 HF_HUB_OFFLINE=1
+
+skip()
+{
+	echo "SKIP $*"
+	exit 77
+}
+
+# ---- builds -----------------------------------------------------------------------------------------------------------
+
+build()
+{
+	make -s -j "$jobs" WERROR=1 "$@"
+}
+build_gcc()
+{
+	build CC=gcc tests
+}
+build_clang()
+{
+	build CC=clang-14 BUILD="$BUILD/clang" tests
+}
+build_asan()
+{
+	build CC=gcc BUILD="$BUILD/asan" SANITIZE=address,undefined CFLAGS='-O1 -g' tests
+}
+build_tsan()
+{
+	build CC=gcc BUILD="$BUILD/tsan" SANITIZE=thread CFLAGS='-O1 -g' tests
+}
+# The whole codec compiles with one plain command line.
+build_plain()
+{
+	cc -O2 -D_GNU_SOURCE -shared -fPIC -o "$dir/libwfs.so" codec/*.c -lcrypto -llz4 -lpthread
+}
+
+# ---- units ------------------------------------------------------------------------------------------------------------
+
+# unit VARIANT NAME: VARIANT is a folder of $BUILD, or . for the plain build.
+unit()
+{
+	"$BUILD/$1/tests/unit/$2"
+}
+
+# ---- format -----------------------------------------------------------------------------------------------------------
+
+vectors_ok()
+{
+	"$BUILD/$1/tests/tools/check_vector" -v tests/vectors/ok/*.wfs >"$dir/got" || { cat "$dir/got"; return 1; }
+	awk '{print "OK", $1, $2}' tests/vectors/ok/SHA256SUMS | diff - "$dir/got"
+}
+vectors_bad()
+{
+	"$BUILD/$1/tests/tools/check_vector" tests/vectors/bad/*.wfs >"$dir/got" || { cat "$dir/got"; return 1; }
+	awk '{print $1, $3}' "$dir/got" | diff tests/vectors/bad/EXPECTED -
+}
+# A decoder written from FORMAT.md alone reads the golden containers and what the encoder writes.
+second_reader()
+{
+	(cd tests/vectors/ok && "$WFS_PYTHON" ../wfsfile.py ./*.wfs) | sed 's|\./||' | diff tests/vectors/ok/SHA256SUMS - ||
+		return 1
+	"$WFS_PYTHON" tests/vectors/second_reader.py "$WFS_BIN/weightfs" "$WFS_CORPORA" "$dir"
+}
+# The same container, byte for byte, from every encoder and any number of threads.
+determinism()
+{
+	: >"$dir/empty"
+	"$WFS_BIN/tests/tools/determinism" "$WFS_CORPORA"/*/model.safetensors "$WFS_CORPORA/minilm-f32/tokenizer.json" \
+		"$dir/empty"
+}
+# 1,000 damaged places: on the real model with the best decoder, on a part of it with each and under sanitizers.
+damage()
+{
+	local file=$WFS_CORPORA/minilm-bf16/model.safetensors cpu
+	"$WFS_BIN/weightfs" pack "$file" -o "$dir/model.wfs" >/dev/null || return 1
+	"$WFS_BIN/tests/tools/damage" "$dir/model.wfs" "$file" 1000 || return 1
+	"$WFS_PYTHON" tests/tools/part.py "$WFS_CORPORA/minilm-f32/model.safetensors" "$dir/part" || return 1
+	"$WFS_BIN/weightfs" pack "$dir/part" -o "$dir/part.wfs" >/dev/null || return 1
+	for cpu in scalar avx2 avx512vbmi; do
+		has_cpu $cpu || continue
+		"$WFS_BIN/tests/tools/damage" "$dir/part.wfs" "$dir/part" 1000 $cpu || return 1
+	done
+	"$BUILD/asan/tests/tools/damage" "$dir/part.wfs" "$dir/part" 200
+}
+has_cpu()
+{
+	case $1 in
+	avx2) grep -qw avx2 /proc/cpuinfo ;;
+	avx512vbmi) grep -qw avx512_vbmi2 /proc/cpuinfo ;;
+	*) true ;;
+	esac
+}
+# The matrices above run every variant this CPU has. One line a variant that it lacks.
+cpu()
+{
+	has_cpu "$1" || skip "this CPU has no $1: it is tested by other machines only"
+}
+fuzz()
+{
+	tests/fuzz/run.sh 20 "$1"
+}
+# The corpus under gcc's sanitizers, without libFuzzer.
+fuzz_replay()
+{
+	local name
+	"$WFS_PYTHON" tests/fuzz/seeds.py "$dir/seeds" || return 1
+	for name in container block safetensors roundtrip; do
+		"$BUILD/asan/tests/fuzz/fuzz_$name" "$dir/seeds/$name" || return 1
+	done
+}
+
+# ---- scripts ----------------------------------------------------------------------------------------------------------
+
+# script VARIANT FILE: a test script on that build's programs.
+script()
+{
+	WFS_BIN=$BUILD/$1 bash "$2"
+}
+mount_script()
+{
+	[ -c /dev/fuse ] || skip "there is no /dev/fuse: nothing can be mounted here"
+	script "$@"
+}
+loader()
+{
+	[ -c /dev/fuse ] || skip "there is no /dev/fuse: nothing can be mounted here"
+	local free_kib
+	mkdir -p "$BUILD"
+	free_kib=$(df --output=avail -k "$BUILD" | tail -n 1)
+	if [ ! -e "${WEIGHTFS_VENV:-$BUILD/venv}/.loaders" ] && [ "$free_kib" -lt 9000000 ]; then
+		skip "torch needs 9 GB of disk, $((free_kib / 1000000)) GB are free"
+	fi
+	WFS_PYTHON=$(tests/venv.sh loaders) || return 1
+	export WFS_PYTHON
+	"$WFS_PYTHON" tests/corpora.py "$WFS_CORPORA" minilm-f32 minilm-bf16 >/dev/null || return 1
+	WFS_BIN=$BUILD PYTHONPATH=tests/loaders "$WFS_PYTHON" "$1"
+}
+demo()
+{
+	[ -c /dev/fuse ] || skip "there is no /dev/fuse: nothing can be mounted here"
+	tests/demo/demo.sh
+}
+
+# ---- the tree ---------------------------------------------------------------------------------------------------------
+
+lint()
+{
+	tests/lint/lint.sh "$1"
+}
+# Installs below a folder, builds a program against what was installed, takes it all away again.
+install_tree()
+{
+	local root=$dir/root
+	make -s CC=gcc WERROR=1 DESTDIR="$root" PREFIX=/usr install >/dev/null || return 1
+	(cd "$root" && find . -type f -o -type l | sort) >"$dir/list"
+	cat "$dir/list"
+	local want
+	for want in ./usr/bin/weightfs ./usr/sbin/weightfsd ./sbin/mount.weightfs ./usr/lib/libwfs.a ./usr/lib/libwfs.so \
+		./usr/include/wfs.h ./usr/lib/pkgconfig/libwfs.pc ./usr/share/man/man1/weightfs.1 \
+		./usr/share/man/man5/weightfs.5 ./usr/share/man/man8/weightfsd.8 ./usr/share/man/man8/mount.weightfs.8; do
+		grep -qx -- "$want" "$dir/list" || { echo "not installed: $want"; return 1; }
+	done
+	cat >"$dir/user.c" <<-'END'
+		#include <stdio.h>
+		#include <wfs.h>
+		int main(void) { return puts(wfs_version()) < 0; }
+	END
+	local flags
+	flags=$(PKG_CONFIG_PATH=$root/usr/lib/pkgconfig PKG_CONFIG_SYSROOT_DIR=$root pkg-config --cflags --libs libwfs)
+	# shellcheck disable=SC2086 # flags are words
+	cc -o "$dir/user" "$dir/user.c" $flags || return 1
+	LD_LIBRARY_PATH=$root/usr/lib "$dir/user" || return 1
+	[ "$("$root/usr/bin/weightfs" --version | grep -c "$(LD_LIBRARY_PATH=$root/usr/lib "$dir/user")")" = 1 ] ||
+		{ echo "weightfs --version and wfs_version() differ"; return 1; }
+	grep -qx "Version: $("$dir/user" 2>/dev/null || LD_LIBRARY_PATH=$root/usr/lib "$dir/user")" \
+		"$root/usr/lib/pkgconfig/libwfs.pc" || { echo "libwfs.pc has another version"; return 1; }
+	make -s CC=gcc WERROR=1 DESTDIR="$root" PREFIX=/usr uninstall || return 1
+	[ -z "$(find "$root" -type f -o -type l)" ] || { echo "left behind:"; find "$root" -type f -o -type l; return 1; }
+}
+man_pages()
+{
+	local page problems
+	for page in man/*.[1-9]; do
+		problems=$(man --warnings -E UTF-8 -l -Tutf8 -Z "$page" 2>&1 >/dev/null)
+		[ -z "$problems" ] || { echo "$page: $problems"; return 1; }
+		groff -man -Tutf8 -ww -z "$page" 2>&1 | grep . && { echo "$page: see above"; return 1; }
+	done
+	return 0
+}
+# What FORMAT.md, man pages and README name exists.
+documents()
+{
+	local path
+	# shellcheck disable=SC2013 # paths without spaces
+	for path in $(grep -ohE '\b(codec|fs|tests|mount-tools|man)/[A-Za-z0-9_.-]+\.(c|h|md|sh|py|[1-9])\b' README.md \
+		codec/*.md man/*.[1-9] | sort -u); do
+		[ -e "$path" ] || { echo "named but absent: $path"; return 1; }
+	done
+}
+
+# ---- list and run -----------------------------------------------------------------------------------------------------
+
+# Lines NAME FUNCTION ARGUMENT...; what others need is made first.
+list_tests()
+{
+	local file name variant
+	for variant in gcc clang asan tsan plain; do
+		echo "build/$variant build_$variant"
+	done
+	for name in format layers rules shellcheck symbols cppcheck tidy; do
+		echo "lint/$name lint $name"
+	done
+	for variant in '' clang asan tsan; do
+		for file in tests/unit/test_*.c; do
+			name=$(basename "$file" .c)
+			[ -e "$file" ] && echo "units${variant:+-$variant}/${name#test_} unit ${variant:-.} $name"
+		done
+	done
+	for name in scalar avx2 avx512vbmi; do
+		echo "cpu/$name cpu $name"
+	done
+	for variant in '' asan; do
+		echo "vectors${variant:+-$variant}/ok vectors_ok ${variant:-.}"
+		echo "vectors${variant:+-$variant}/bad vectors_bad ${variant:-.}"
+	done
+	echo "format/second-reader second_reader"
+	echo "format/determinism determinism"
+	echo "format/damage damage"
+	echo "fuzz/replay fuzz_replay"
+	for name in container block safetensors roundtrip; do
+		echo "fuzz/$name fuzz $name"
+	done
+	for file in tests/cli/test_*.sh; do
+		name=$(basename "$file" .sh)
+		[ -e "$file" ] && echo "cli/${name#test_} script . $file"
+	done
+	for variant in '' asan tsan; do
+		for file in tests/fs/test_*.sh; do
+			name=$(basename "$file" .sh)
+			# Seconds become minutes under a sanitizer for what is large.
+			[ -n "$variant" ] && [[ $name == *_big ]] && continue
+			[ -e "$file" ] && echo "fs${variant:+-$variant}/${name#test_} mount_script ${variant:-.} $file"
+		done
+	done
+	for file in tests/loaders/test_*.py; do
+		name=$(basename "$file" .py)
+		[ -e "$file" ] && echo "loaders/${name#test_} loader $file"
+	done
+	echo "demo demo"
+	echo "install install_tree"
+	echo "documents/man man_pages"
+	echo "documents/paths documents"
+}
+
+wanted()
+{
+	local pattern
+	[ ${#patterns[@]} -eq 0 ] && return 0
+	for pattern in "${patterns[@]}"; do
+		# shellcheck disable=SC2053 # a pattern
+		[[ $1 == $pattern || $1 == $pattern/* ]] && return 0
+	done
+	return 1
+}
+
+# In a subshell with a folder of its own, killed with all it started when it takes too long.
+run_one()
+{
+	dir=$(mktemp -d "$WFS_TMP/XXXXXX")
+	trap 'rm -rf "$dir"' EXIT
+	"$@"
+}
+
+patterns=()
+for argument; do
+	case $argument in
+	-l)
+		list_tests | cut -d' ' -f1
+		exit 0
+		;;
+	--one) # run-tests.sh --one FUNCTION ARGUMENT...
+		shift
+		run_one "$@"
+		exit
+		;;
+	*) patterns+=("$argument") ;;
+	esac
+done
+
+mkdir -p "$BUILD/tests" "$WFS_TMP" "$BUILD/logs"
+start=$SECONDS
+echo "Building, and making the test data"
+if ! build_gcc; then
+	echo "The build failed."
+	echo "0 passed, 1 failed"
+	exit 1
+fi
+if ! WFS_PYTHON=$(tests/venv.sh small) ||
+	! "$WFS_PYTHON" tests/corpora.py "$WFS_CORPORA" minilm-f32 minilm-bf16 minilm-f16 minilm-f32-from-bf16 \
+		llama-like-60 >/dev/null; then
+	echo "The test data could not be made."
+	echo "0 passed, 1 failed"
+	exit 1
+fi
+export WFS_PYTHON
+
+passed=0 failed=0 skipped=0 failures=
+while read -r name command; do
+	wanted "$name" || continue
+	log=$BUILD/logs/${name//\//-}.log
+	begin=$(date +%s%N)
+	# shellcheck disable=SC2086 # a function and its arguments
+	timeout -k 20 "$limit_seconds" "$0" --one $command >"$log" 2>&1 </dev/null
+	status=$?
+	took=$((($(date +%s%N) - begin) / 100000000))
+	took=$((took / 10)).$((took % 10))
+	case $status in
+	0)
+		passed=$((passed + 1))
+		printf 'ok   %7s s  %s\n' "$took" "$name"
+		;;
+	77)
+		skipped=$((skipped + 1))
+		printf 'SKIPPED        %s: %s\n' "$name" "$(grep '^SKIP' "$log" | tail -n 1 | cut -c6-)"
+		;;
+	*)
+		failed=$((failed + 1))
+		failures="$failures $name"
+		printf 'FAIL %7s s  %s (status %s)\n' "$took" "$name" "$status"
+		tail -n 100 "$log" | sed 's/^/    /'
+		;;
+	esac
+done < <(list_tests)
+
+echo "The tests took $(((SECONDS - start) / 60)) min $(((SECONDS - start) % 60)) s."
+[ -z "$failures" ] || echo "Failed:$failures"
+echo "$passed passed, $failed failed$([ $skipped -eq 0 ] || echo ", $skipped skipped")"
+[ $failed -eq 0 ] && [ $passed -gt 0 ]

@@ -1,0 +1,65 @@
+"""second_reader.py WEIGHTFS CORPORA TMP: wfsfile.py, written from FORMAT.md alone, reads what the encoder writes.
+
+Small models of each word size, cut out of the real ones, plus odd files.
+"""
+import os
+import subprocess
+import sys
+
+import ml_dtypes
+import numpy as np
+from safetensors.numpy import load_file, save_file
+
+import wfsfile
+
+LIMIT = 900_000
+
+
+def cut_out(model, convert):
+    """Tensors of several shapes, up to LIMIT bytes."""
+    chosen, size = {}, 0
+    for name in sorted(model, key=lambda n: (model[n].nbytes % 7, n)):
+        tensor = convert(model[name])
+        if size + tensor.nbytes <= LIMIT:
+            chosen[name] = tensor
+            size += tensor.nbytes
+    return chosen
+
+
+def samples(corpora, tmp):
+    model = load_file(os.path.join(corpora, "minilm-f32", "model.safetensors"))
+    model = {k: v for k, v in model.items() if v.dtype == np.float32}
+    kinds = {
+        "f64": lambda v: v.astype(np.float64), "f32": lambda v: v, "f16": lambda v: v.astype(np.float16),
+        "bf16": lambda v: v.astype(ml_dtypes.bfloat16), "f8": lambda v: v.astype(ml_dtypes.float8_e4m3fn),
+        "f32-bf16": lambda v: v.astype(ml_dtypes.bfloat16).astype(np.float32), "abs": np.abs, "i8": lambda v: (v * 99).astype(np.int8),
+    }  # fmt: skip
+    for name, convert in kinds.items():
+        path = os.path.join(tmp, name + ".safetensors")
+        save_file(cut_out(model, convert), path)
+        yield path
+    rng = np.random.default_rng(3)
+    for name, data in (("empty", b""), ("byte", b"x"), ("zeros", bytes(700_001)), ("noise", rng.bytes(300_000)),
+                       ("text", b"one line of text, " * 20_000)):
+        path = os.path.join(tmp, name)
+        with open(path, "wb") as f:
+            f.write(data)
+        yield path
+
+
+def main(weightfs, corpora, tmp):
+    for path in samples(corpora, tmp):
+        container = path + ".wfs"
+        subprocess.run([weightfs, "pack", path, "-o", container], check=True, stdout=subprocess.DEVNULL)
+        with open(path, "rb") as original, open(container, "rb") as packed:
+            data = packed.read()
+            parsed = wfsfile.Container(data)
+            if parsed.decode() != original.read():
+                sys.exit(f"{path}: the second reader gives other bytes")
+        codings = sorted({parsed.block(i)[0][0] for i in range(len(parsed.cuts))})
+        print(f"{os.path.basename(path)}: {os.path.getsize(path)} -> {len(data)}, {len(parsed.cuts)} blocks, "
+              f"codings {codings}")
+
+
+if __name__ == "__main__":
+    main(*sys.argv[1:])
