@@ -12,7 +12,7 @@ enum {
 	HALF = SLOTS / 2,
 	BUCKET = 16,
 	BUCKET_STARTS = 3,
-	ORDER_TRIES = 400,
+	ORDER_TRIES = 100,
 	MAX_CODED = WFS_MAX_SYMS - 1, /* symbols beside the escape */
 	MAX_RANKED = MAX_CODED + WFS_MAX_TAIL,
 	LITERAL_BYTES = 4, /* beside the word */
@@ -199,6 +199,16 @@ static bool runs_order_try(const u8 *len, unsigned nr, unsigned jitter, u32 *ran
 static bool runs_order(const u8 *len, unsigned nr, u8 *order)
 {
 	u32 random = 12345;
+	unsigned slots = 0, covered = 0;
+
+	/* A long run covers buckets where none can start; the others take one start on their first slot and three
+	 * inside. Many symbols beside one that has nearly all slots fail here at once. */
+	for (unsigned i = 0; i < nr; i++) {
+		slots += len[i];
+		covered += len[i] >= 2 * BUCKET ? len[i] / BUCKET - 1 : 0;
+	}
+	if (nr > (slots / BUCKET - covered) * (BUCKET_STARTS + 1))
+		return false;
 	for (unsigned try = 0; try < ORDER_TRIES; try++) {
 		unsigned jitter = !try ? 0 : try < ORDER_TRIES / 4 ? 12 : 80;
 		if (runs_order_try(len, nr, jitter, &random, order) && bucket_rule_holds(len, order, nr))
@@ -258,38 +268,49 @@ static bool halves_cut(const struct wfs_table *t, u8 part[2][WFS_MAX_SYMS])
 	return true;
 }
 
+/* No runs yet. */
+static void runs_clear(struct wfs_table *t)
+{
+	t->nrun = 0;
+	memset(t->run_len, 0, sizeof(t->run_len));
+	memset(t->run_sym, 0, sizeof(t->run_sym));
+}
+
 /* The runs of t, whose m and freq are set. */
 static bool table_lay_out(struct wfs_table *t)
 {
 	u8 part[2][WFS_MAX_SYMS];
 
-	t->nrun = 0;
+	runs_clear(t);
 	if (halves_cut(t, part) && runs_append(t, part[0]) && runs_append(t, part[1]))
 		return true;
-	t->nrun = 0;
+	runs_clear(t);
 	return runs_append(t, t->freq);
+}
+
+/* A table of the first nr_coded ranked values as symbols. False: no order of its slots was found. */
+static bool table_of(const struct ranking *r, unsigned nr_coded, struct wfs_table *t)
+{
+	u64 escapes;
+
+	memset(t, 0, sizeof(*t));
+	t->m = (u8)(nr_coded + 1);
+	slots_for(r, nr_coded, t->freq, &escapes);
+	memcpy(t->val, r->val, nr_coded * sizeof(t->val[0]));
+	t->ntail = (u8)WFS_MIN(r->nr - nr_coded, (unsigned)WFS_MAX_TAIL);
+	memcpy(t->tail, r->val + nr_coded, t->ntail * sizeof(t->tail[0]));
+	return table_lay_out(t);
 }
 
 void wfs_table_build(const u32 *hist, struct wfs_split s, struct wfs_table *table_ret)
 {
 	struct ranking r;
-	struct wfs_table *t = table_ret;
-	u64 escapes;
 
 	rank_values(hist, 1u << s.field, &r);
 	unsigned nr = symbols_choose(&r, s);
-	memset(t, 0, sizeof(*t));
-	t->m = (u8)(nr + 1);
-	slots_for(&r, nr, t->freq, &escapes);
 	/* Fewer symbols until an order is found. It ends: four runs start at most three times inside any bucket. */
-	while (!table_lay_out(t)) {
+	while (!table_of(&r, nr, table_ret))
 		nr--;
-		t->m = (u8)(nr + 1);
-		slots_for(&r, nr, t->freq, &escapes);
-	}
-	memcpy(t->val, r.val, nr * sizeof(t->val[0]));
-	t->ntail = (u8)WFS_MIN(r.nr - nr, (unsigned)WFS_MAX_TAIL);
-	memcpy(t->tail, r.val + nr, t->ntail * sizeof(t->tail[0]));
 }
 
 void wfs_table_costs(const struct wfs_table *table, struct wfs_split s, u16 *cost_ret)
