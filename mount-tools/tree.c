@@ -131,7 +131,8 @@ static void walk_name(struct tree *tree, size_t parent, int dir_fd, const char *
 		free(path);
 		return;
 	}
-	tree->entry[add_entry(tree, path, &st, parent)].link_target = target;
+	size_t i = add_entry(tree, path, &st, parent); /* moves the array */
+	tree->entry[i].link_target = target;
 }
 
 static void walk_dir(int root_fd, struct tree *tree, size_t i, tree_error_fn error, void *ctx)
