@@ -1,0 +1,353 @@
+/* cache.c - see cache.h.
+ *
+ * Locks: a shard's lock covers its hash chains, pins and states; the cache's lock covers the queues and the arena. A
+ * hit takes the shard's lock alone. Order: cache, then shard.
+ */
+#include "cache.h"
+#include "arena.h"
+
+#include <pthread.h>
+#include <stdalign.h>
+#include <stdlib.h>
+#include <sys/mman.h>
+
+enum {
+	NR_SHARDS = 64,
+	SPENT_KEEP_BYTES = 8 << 20, /* fits most last-level caches beside what the kernel copies */
+};
+
+struct shard {
+	alignas(64) pthread_mutex_t lock;
+	pthread_cond_t filled;
+	uint32_t nr_waiting;
+	uint64_t hits, misses, waits;
+	struct wfsd_slot **bucket;
+};
+
+struct wfsd_slot_queue {
+	struct wfsd_slot *oldest, *newest;
+	size_t nr, bytes;
+};
+
+struct wfsd_cache {
+	struct shard shard[NR_SHARDS];
+	size_t nr_buckets; /* of each shard, a power of two */
+	size_t cap_bytes;
+	pthread_mutex_t lock; /* from here */
+	struct wfsd_arena *arena;
+	struct wfsd_slot_queue kept, spent;
+	uint64_t evictions, overflow_bytes;
+};
+
+static uint64_t slot_hash(uint64_t file, uint64_t block)
+{
+	uint64_t h = (file * 0x9e3779b97f4a7c15 + block) * 0xd6e8feb86659fd93;
+	return h ^ h >> 32;
+}
+
+struct wfsd_cache *wfsd_cache_new(size_t cap_bytes)
+{
+	struct wfsd_cache *c = aligned_alloc(alignof(struct shard), sizeof(*c));
+	if (!c)
+		return NULL;
+	*c = (struct wfsd_cache){.cap_bytes = cap_bytes, .nr_buckets = 8};
+	/* One bucket for each 64 KiB, the smallest regular block. */
+	while (c->nr_buckets * NR_SHARDS < cap_bytes >> 16)
+		c->nr_buckets *= 2;
+	pthread_mutex_init(&c->lock, NULL);
+	for (int i = 0; i < NR_SHARDS; i++) {
+		pthread_mutex_init(&c->shard[i].lock, NULL);
+		pthread_cond_init(&c->shard[i].filled, NULL);
+	}
+	struct wfsd_slot **buckets = calloc(NR_SHARDS * c->nr_buckets, sizeof(*buckets));
+	c->arena = wfsd_arena_new(cap_bytes);
+	c->shard[0].bucket = buckets; /* so that it is freed */
+	if (!buckets || !c->arena) {
+		wfsd_cache_free(c);
+		return NULL;
+	}
+	for (int i = 0; i < NR_SHARDS; i++)
+		c->shard[i].bucket = buckets + (size_t)i * c->nr_buckets;
+	return c;
+}
+
+static void queue_add(struct wfsd_slot_queue *q, struct wfsd_slot *slot)
+{
+	slot->queue = q;
+	slot->newer = NULL;
+	slot->older = q->newest;
+	if (q->newest)
+		q->newest->newer = slot;
+	else
+		q->oldest = slot;
+	q->newest = slot;
+	q->nr++;
+	q->bytes += wfsd_arena_round(slot->raw_len);
+}
+
+static void queue_remove(struct wfsd_slot *slot)
+{
+	struct wfsd_slot_queue *q = slot->queue;
+	*(slot->older ? &slot->older->newer : &q->oldest) = slot->newer;
+	*(slot->newer ? &slot->newer->older : &q->newest) = slot->older;
+	q->nr--;
+	q->bytes -= wfsd_arena_round(slot->raw_len);
+	slot->queue = NULL;
+}
+
+static struct shard *shard_of(struct wfsd_cache *c, uint64_t file, uint64_t block)
+{
+	return &c->shard[slot_hash(file, block) % NR_SHARDS];
+}
+
+/* The place in the chain that points to the slot, or to NULL. */
+static struct wfsd_slot **chain_find(struct wfsd_cache *c, struct shard *s, uint64_t file, uint64_t block)
+{
+	struct wfsd_slot **p = &s->bucket[slot_hash(file, block) / NR_SHARDS & (c->nr_buckets - 1)];
+	while (*p && ((*p)->file != file || (*p)->block != block))
+		p = &(*p)->chain;
+	return p;
+}
+
+/* Gives memory back. Under the cache's lock. */
+static void memory_put(struct wfsd_cache *c, void *buf, size_t len)
+{
+	if (wfsd_arena_owns(c->arena, buf)) {
+		wfsd_arena_put(c->arena, buf, len);
+	} else {
+		munmap(buf, wfsd_arena_round(len));
+		c->overflow_bytes -= wfsd_arena_round(len);
+	}
+}
+
+static void slot_free(struct wfsd_cache *c, struct wfsd_slot *slot)
+{
+	memory_put(c, slot->raw, slot->raw_len);
+	free(slot);
+}
+
+/* Drops the oldest slot of a queue that nobody holds or has used again. Pinned slots and those used again go to the
+ * newest end, of the kept queue; twice round finds one if there is one. Under the cache's lock. */
+static int evict_one(struct wfsd_cache *c, struct wfsd_slot_queue *q)
+{
+	for (size_t left = 2 * q->nr; left && q->oldest; left--) {
+		struct wfsd_slot *slot = q->oldest;
+		struct shard *s = shard_of(c, slot->file, slot->block);
+		struct wfsd_slot_queue *to = NULL;
+
+		pthread_mutex_lock(&s->lock);
+		if (atomic_exchange_explicit(&slot->used_again, false, memory_order_relaxed))
+			to = &c->kept;
+		else if (slot->pins)
+			to = q;
+		else
+			*chain_find(c, s, slot->file, slot->block) = slot->chain;
+		pthread_mutex_unlock(&s->lock);
+		queue_remove(slot);
+		if (to) {
+			queue_add(to, slot);
+			continue;
+		}
+		slot_free(c, slot);
+		c->evictions++;
+		return 1;
+	}
+	return 0;
+}
+
+void *wfsd_cache_buffer_get(struct wfsd_cache *c, size_t len)
+{
+	void *buf;
+
+	pthread_mutex_lock(&c->lock);
+	while (c->spent.bytes > SPENT_KEEP_BYTES && evict_one(c, &c->spent))
+		;
+	while (!(buf = wfsd_arena_get(c->arena, len)) && (evict_one(c, &c->spent) || evict_one(c, &c->kept)))
+		;
+	if (!buf)
+		c->overflow_bytes += wfsd_arena_round(len);
+	pthread_mutex_unlock(&c->lock);
+	if (buf)
+		return buf;
+	buf = mmap(NULL, wfsd_arena_round(len), PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	if (buf != MAP_FAILED)
+		return buf;
+	pthread_mutex_lock(&c->lock);
+	c->overflow_bytes -= wfsd_arena_round(len);
+	pthread_mutex_unlock(&c->lock);
+	return NULL;
+}
+
+void wfsd_cache_buffer_put(struct wfsd_cache *c, void *buf, size_t len)
+{
+	pthread_mutex_lock(&c->lock);
+	memory_put(c, buf, len);
+	pthread_mutex_unlock(&c->lock);
+}
+
+static struct wfsd_slot *slot_new(struct wfsd_cache *c, uint64_t file, uint64_t block, uint32_t raw_len)
+{
+	struct wfsd_slot *slot = calloc(1, sizeof(*slot));
+	if (!slot)
+		return NULL;
+	slot->raw = wfsd_cache_buffer_get(c, raw_len);
+	if (!slot->raw) {
+		free(slot);
+		return NULL;
+	}
+	slot->file = file;
+	slot->block = block;
+	slot->raw_len = raw_len;
+	slot->pins = 1;
+	return slot;
+}
+
+/* Pins the slot if it is there. Under the shard's lock. */
+static enum wfsd_cache_answer slot_pin(struct shard *s, struct wfsd_slot *slot)
+{
+	slot->pins++;
+	atomic_store_explicit(&slot->used_again, true, memory_order_relaxed);
+	*(slot->state == WFSD_READY ? &s->hits : &s->waits) += 1;
+	return slot->state == WFSD_READY ? WFSD_HIT : WFSD_WAIT;
+}
+
+enum wfsd_cache_answer wfsd_cache_get(struct wfsd_cache *c, uint64_t file, uint64_t block, uint32_t raw_len,
+				      struct wfsd_slot **slot_ret)
+{
+	struct shard *s = shard_of(c, file, block);
+	enum wfsd_cache_answer answer = WFSD_FILL;
+	struct wfsd_slot *fresh, **p;
+
+	pthread_mutex_lock(&s->lock);
+	p = chain_find(c, s, file, block);
+	if (*p) {
+		*slot_ret = *p;
+		answer = slot_pin(s, *p);
+	}
+	pthread_mutex_unlock(&s->lock);
+	if (answer != WFSD_FILL)
+		return answer;
+
+	fresh = slot_new(c, file, block, raw_len);
+	if (!fresh)
+		return WFSD_NO_MEMORY;
+	pthread_mutex_lock(&s->lock);
+	p = chain_find(c, s, file, block);
+	if (*p) { /* another thread was faster */
+		*slot_ret = *p;
+		answer = slot_pin(s, *p);
+	} else {
+		*slot_ret = *p = fresh;
+		s->misses++;
+	}
+	pthread_mutex_unlock(&s->lock);
+	if (answer != WFSD_FILL) {
+		wfsd_cache_buffer_put(c, fresh->raw, raw_len);
+		free(fresh);
+	}
+	return answer;
+}
+
+void wfsd_cache_filled(struct wfsd_cache *c, struct wfsd_slot *slot, int err)
+{
+	struct shard *s = shard_of(c, slot->file, slot->block);
+
+	if (!err) {
+		pthread_mutex_lock(&c->lock);
+		queue_add(&c->kept, slot);
+		pthread_mutex_unlock(&c->lock);
+	}
+	pthread_mutex_lock(&s->lock);
+	slot->err = err;
+	slot->state = err ? WFSD_FAILED : WFSD_READY;
+	if (err)
+		*chain_find(c, s, slot->file, slot->block) = slot->chain;
+	if (s->nr_waiting)
+		pthread_cond_broadcast(&s->filled);
+	pthread_mutex_unlock(&s->lock);
+}
+
+int wfsd_cache_wait(struct wfsd_cache *c, struct wfsd_slot *slot)
+{
+	struct shard *s = shard_of(c, slot->file, slot->block);
+
+	pthread_mutex_lock(&s->lock);
+	s->nr_waiting++;
+	while (slot->state == WFSD_FILLING)
+		pthread_cond_wait(&s->filled, &s->lock);
+	s->nr_waiting--;
+	int err = slot->err;
+	pthread_mutex_unlock(&s->lock);
+	return err;
+}
+
+/* All its bytes went out: from now on it is among the first to go. The caller's pin keeps it alive. */
+static void slot_spent(struct wfsd_cache *c, struct wfsd_slot *slot)
+{
+	pthread_mutex_lock(&c->lock);
+	if (slot->queue) {
+		queue_remove(slot);
+		queue_add(&c->spent, slot);
+		atomic_store_explicit(&slot->used_again, false, memory_order_relaxed);
+	}
+	pthread_mutex_unlock(&c->lock);
+}
+
+void wfsd_cache_put(struct wfsd_cache *c, struct wfsd_slot *slot, uint32_t served)
+{
+	struct shard *s = shard_of(c, slot->file, slot->block);
+	bool dead;
+
+	if (served) {
+		uint32_t before = atomic_fetch_add_explicit(&slot->served, served, memory_order_relaxed);
+		if (before < slot->raw_len && before + served >= slot->raw_len)
+			slot_spent(c, slot);
+	}
+	pthread_mutex_lock(&s->lock);
+	dead = --slot->pins == 0 && slot->state == WFSD_FAILED;
+	pthread_mutex_unlock(&s->lock);
+	if (dead) {
+		pthread_mutex_lock(&c->lock);
+		slot_free(c, slot);
+		pthread_mutex_unlock(&c->lock);
+	}
+}
+
+void wfsd_cache_stats(struct wfsd_cache *c, struct wfsd_cache_stats *stats_ret)
+{
+	*stats_ret = (struct wfsd_cache_stats){.cap_bytes = c->cap_bytes};
+	for (int i = 0; i < NR_SHARDS; i++) {
+		struct shard *s = &c->shard[i];
+		pthread_mutex_lock(&s->lock);
+		stats_ret->hits += s->hits;
+		stats_ret->misses += s->misses;
+		stats_ret->waits += s->waits;
+		pthread_mutex_unlock(&s->lock);
+	}
+	pthread_mutex_lock(&c->lock);
+	stats_ret->used_bytes = wfsd_arena_used(c->arena);
+	stats_ret->evictions = c->evictions;
+	stats_ret->overflow_bytes = c->overflow_bytes;
+	pthread_mutex_unlock(&c->lock);
+}
+
+void wfsd_cache_free(struct wfsd_cache *c)
+{
+	if (!c)
+		return;
+	struct wfsd_slot_queue *const queues[] = {&c->kept, &c->spent};
+	for (int i = 0; i < 2; i++)
+		while (queues[i]->oldest) {
+			struct wfsd_slot *slot = queues[i]->oldest;
+			queue_remove(slot);
+			slot_free(c, slot);
+		}
+	wfsd_arena_free(c->arena);
+	free(c->shard[0].bucket);
+	for (int i = 0; i < NR_SHARDS; i++) {
+		pthread_mutex_destroy(&c->shard[i].lock);
+		pthread_cond_destroy(&c->shard[i].filled);
+	}
+	pthread_mutex_destroy(&c->lock);
+	free(c);
+}

@@ -1,0 +1,30 @@
+/* fetch.h - reads and decodes the blocks of a request, on several threads when there are several.
+ *
+ * The thread that has the request works itself; idle workers help. So one block costs no hand-over, and a machine that
+ * is busy with many requests decodes each on its own thread, without waking anybody.
+ */
+#ifndef WFSD_FETCH_H
+#define WFSD_FETCH_H
+
+#include <stdint.h>
+
+struct wfsd;
+struct wfsd_file;
+struct wfsd_slot;
+
+/* A block to decode into a slot for which the cache said WFSD_FILL. */
+struct wfsd_job {
+	uint64_t block;
+	struct wfsd_slot *slot;
+};
+
+struct wfsd_fetch;
+/* NULL: no memory or no threads. */
+struct wfsd_fetch *wfsd_fetch_new(unsigned nr_threads);
+/* No job may be left. fetch may be NULL. */
+void wfsd_fetch_free(struct wfsd_fetch *fetch);
+
+/* Fills all slots, with the block or with its error, and returns then. */
+void wfsd_fetch_run(struct wfsd *d, struct wfsd_file *file, const struct wfsd_job *jobs, unsigned nr);
+
+#endif

@@ -1,0 +1,259 @@
+/* file.c - see file.h. */
+#include "file.h"
+#include "fs.h"
+#include "tree.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <pthread.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+/* Containers kept open without a handle, and what their readers may hold together. */
+enum { MAX_KEPT = 64, MAX_KEPT_BYTES = 64 << 20 };
+
+struct wfsd_files {
+	pthread_mutex_t lock;
+	struct wfsd_file *oldest, *newest; /* kept */
+	uint64_t nr_kept, kept_bytes;
+};
+
+struct wfsd_files *wfsd_files_new(void)
+{
+	struct wfsd_files *f = calloc(1, sizeof(*f));
+	if (f)
+		pthread_mutex_init(&f->lock, NULL);
+	return f;
+}
+
+/* Close a file that nobody can reach any more. Without locks. */
+static void file_free(struct wfsd *d, struct wfsd_file *file)
+{
+	wfs_reader_free(file->reader);
+	close(file->fd);
+	wfsd_tree_unref(d->tree, file->node);
+	free(file);
+	wfsd_uncount(&d->stats.open_files, 1);
+}
+
+static void keep(struct wfsd_files *f, struct wfsd_file *file)
+{
+	file->kept = true;
+	file->newer = NULL;
+	file->older = f->newest;
+	*(f->newest ? &f->newest->newer : &f->oldest) = file;
+	f->newest = file;
+	f->nr_kept++;
+	f->kept_bytes += file->memory_bytes;
+}
+
+static void unkeep(struct wfsd_files *f, struct wfsd_file *file)
+{
+	*(file->older ? &file->older->newer : &f->oldest) = file->newer;
+	*(file->newer ? &file->newer->older : &f->newest) = file->older;
+	file->kept = false;
+	f->nr_kept--;
+	f->kept_bytes -= file->memory_bytes;
+}
+
+void wfsd_files_free(struct wfsd *d, struct wfsd_files *f)
+{
+	if (!f)
+		return;
+	while (f->oldest) {
+		struct wfsd_file *file = f->oldest;
+		unkeep(f, file);
+		file_free(d, file);
+	}
+	pthread_mutex_destroy(&f->lock);
+	free(f);
+}
+
+void wfsd_file_ref(struct wfsd_file *file)
+{
+	atomic_fetch_add_explicit(&file->refs, 1, memory_order_relaxed);
+}
+
+/* Under the lock: the file of the node, referenced and no longer merely kept. */
+static struct wfsd_file *file_take(struct wfsd_files *f, struct wfsd_node *node)
+{
+	struct wfsd_file *file = node->file;
+	if (!file)
+		return NULL;
+	if (file->kept)
+		unkeep(f, file);
+	wfsd_file_ref(file);
+	return file;
+}
+
+void wfsd_file_put(struct wfsd *d, struct wfsd_file *file)
+{
+	struct wfsd_files *f = d->files;
+	struct wfsd_file *gone = NULL;
+	uint64_t refs = atomic_load_explicit(&file->refs, memory_order_relaxed);
+
+	/* The last one goes under the lock, so that an open in between cannot revive what is being closed. */
+	while (refs > 1)
+		if (atomic_compare_exchange_weak_explicit(&file->refs, &refs, refs - 1, memory_order_release,
+							  memory_order_relaxed))
+			return;
+	pthread_mutex_lock(&f->lock);
+	if (atomic_fetch_sub_explicit(&file->refs, 1, memory_order_acq_rel) == 1) {
+		if (file->reader) {
+			keep(f, file);
+			if (f->nr_kept > MAX_KEPT || f->kept_bytes > MAX_KEPT_BYTES) {
+				gone = f->oldest;
+				unkeep(f, gone);
+			}
+		} else {
+			gone = file;
+		}
+	}
+	if (gone)
+		gone->node->file = NULL;
+	pthread_mutex_unlock(&f->lock);
+	if (gone)
+		file_free(d, gone);
+}
+
+struct wfsd_file *wfsd_file_if_open(struct wfsd *d, struct wfsd_node *node)
+{
+	pthread_mutex_lock(&d->files->lock);
+	struct wfsd_file *file = file_take(d->files, node);
+	pthread_mutex_unlock(&d->files->lock);
+	return file;
+}
+
+/* Read a container's metadata. 0 or the errno; *final_ret: it will never be otherwise. */
+static int reader_open(struct wfsd *d, struct wfsd_file *file, bool *final_ret)
+{
+	const struct wfs_reader_opts opts = {.cpu = d->cpu};
+	struct wfs_error err;
+	struct wfs_info info;
+
+	enum wfs_status status = wfs_reader_open(file->fd, &opts, &file->reader, &err);
+	if (status == WFS_OK) {
+		wfs_reader_info(file->reader, &info);
+		file->raw_len = info.head.raw_len;
+		file->nr_blocks = info.nr_blocks;
+		file->memory_bytes = info.memory_bytes;
+		return 0;
+	}
+	*final_ret = status != WFS_IO && status != WFS_NO_MEMORY;
+	char *path = wfsd_tree_path(d->tree, file->node);
+	wfsd_log(&d->log, WFSD_ERROR, "container %s: cannot be opened: %s: %s", path ? path : "?", err.reason,
+		 strerror(wfsd_errno(&err)));
+	free(path);
+	return wfsd_errno(&err);
+}
+
+/* A new file for the node, not yet known to others. 0 or the errno. */
+static int file_new(struct wfsd *d, struct wfsd_node *node, struct wfsd_file **file_ret, bool *final_ret)
+{
+	struct wfsd_file *file = calloc(1, sizeof(*file));
+	struct stat st;
+	int err;
+
+	if (!file)
+		return ENOMEM;
+	file->node = node;
+	file->refs = 1;
+	err = -wfsd_node_open(d, node, O_RDONLY | O_NONBLOCK, &file->fd, &st);
+	if (err) {
+		free(file);
+		return err;
+	}
+	wfsd_tree_ref(d->tree, node);
+	wfsd_count(&d->stats.open_files, 1);
+	if (node->ident.container)
+		err = reader_open(d, file, final_ret);
+	if (!err && node->ident.container && file->raw_len != (uint64_t)node->st.st_size)
+		err = ESTALE; /* two heads under one version: written in place, in one tick of the clock */
+	if (err) {
+		file_free(d, file);
+		return err;
+	}
+	*file_ret = file;
+	return 0;
+}
+
+/* Under the lock: whether the plain file is as it was when it was last opened; remembers how it is now. */
+static bool unchanged(struct wfsd_node *node, const struct stat *st)
+{
+	bool same = node->seen_valid && node->seen_size == st->st_size &&
+		    !memcmp(&node->seen_mtime, &st->st_mtim, sizeof(st->st_mtim)) &&
+		    !memcmp(&node->seen_ctime, &st->st_ctim, sizeof(st->st_ctim));
+	node->seen_valid = true;
+	node->seen_size = st->st_size;
+	node->seen_mtime = st->st_mtim;
+	node->seen_ctime = st->st_ctim;
+	return same;
+}
+
+int wfsd_file_open(struct wfsd *d, struct wfsd_node *node, struct wfsd_file **file_ret, bool *keep_cache_ret)
+{
+	struct wfsd_files *f = d->files;
+	struct wfsd_file *file, *fresh = NULL;
+	bool final = false;
+	struct stat st;
+	int err;
+
+	pthread_mutex_lock(&f->lock);
+	file = file_take(f, node);
+	err = node->open_err;
+	pthread_mutex_unlock(&f->lock);
+	if (!file && err)
+		return err;
+	if (!file) {
+		err = file_new(d, node, &fresh, &final);
+		pthread_mutex_lock(&f->lock);
+		file = file_take(f, node); /* another thread may have been faster */
+		if (!file && fresh) {
+			node->file = file = fresh;
+			fresh = NULL;
+		}
+		if (final)
+			node->open_err = err;
+		pthread_mutex_unlock(&f->lock);
+		if (fresh)
+			file_free(d, fresh);
+		if (!file)
+			return err;
+		atomic_store_explicit(&node->io_logged, false, memory_order_relaxed);
+	}
+	*keep_cache_ret = true;
+	if (!file->reader) {
+		bool known = !fstat(file->fd, &st);
+		pthread_mutex_lock(&f->lock);
+		*keep_cache_ret = known && unchanged(node, &st);
+		pthread_mutex_unlock(&f->lock);
+	}
+	*file_ret = file;
+	return 0;
+}
+
+/* ---- bad blocks ------------------------------------------------------------------------------------------------ */
+
+bool wfsd_file_block_is_bad(const struct wfsd_file *file, uint64_t block)
+{
+	const atomic_uchar *bits = atomic_load_explicit(&file->node->bad, memory_order_acquire);
+	return bits && (atomic_load_explicit(&bits[block / 8], memory_order_relaxed) & 1u << block % 8);
+}
+
+bool wfsd_file_mark_bad(struct wfsd_file *file, uint64_t block)
+{
+	struct wfsd_node *node = file->node;
+	atomic_uchar *bits = atomic_load_explicit(&node->bad, memory_order_acquire);
+
+	if (!bits) {
+		atomic_uchar *fresh = calloc(file->nr_blocks / 8 + 1, sizeof(*fresh));
+		if (!fresh)
+			return true; /* found anew every time */
+		if (atomic_compare_exchange_strong(&node->bad, &bits, fresh))
+			bits = fresh;
+		else
+			free(fresh);
+	}
+	unsigned char bit = (unsigned char)(1u << block % 8);
+	return !(atomic_fetch_or_explicit(&bits[block / 8], bit, memory_order_relaxed) & bit);
+}

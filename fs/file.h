@@ -1,0 +1,50 @@
+/* file.h - open files of the store: one a node, shared by all handles that the kernel has on it.
+ *
+ * A container's descriptor and reader are kept a while after the last handle is gone (Ollama opens its file once a
+ * tensor); how many, and with how much memory, is bounded. A plain file is closed at once.
+ */
+#ifndef WFSD_FILE_H
+#define WFSD_FILE_H
+
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "wfs.h"
+
+struct wfsd;
+struct wfsd_node;
+
+struct wfsd_file {
+	/* constant; the file holds a reference of its node */
+	struct wfsd_node *node;
+	int fd;
+	struct wfs_reader *reader; /* NULL: a plain file */
+	uint64_t raw_len;	   /* container: the size the mount shows */
+	uint64_t nr_blocks, memory_bytes;
+
+	_Atomic uint64_t refs; /* falls to 0 only under the files' lock */
+	/* under the files' lock */
+	struct wfsd_file *older, *newer; /* while it is kept without a reference */
+	bool kept;
+};
+
+struct wfsd_files;
+struct wfsd_files *wfsd_files_new(void);
+/* Closes all, whatever their references. files may be NULL. */
+void wfsd_files_free(struct wfsd *d, struct wfsd_files *files);
+
+/* The node's file with one more reference, opened if need be. *keep_cache_ret: the kernel's pages of it are still
+ * right. 0 or the errno (positive); a container that can never be opened is logged once. */
+int wfsd_file_open(struct wfsd *d, struct wfsd_node *node, struct wfsd_file **file_ret, bool *keep_cache_ret);
+/* One more reference, for a caller that knows there is one. */
+void wfsd_file_ref(struct wfsd_file *file);
+void wfsd_file_put(struct wfsd *d, struct wfsd_file *file);
+/* The node's open plain file with one more reference, or NULL. */
+struct wfsd_file *wfsd_file_if_open(struct wfsd *d, struct wfsd_node *node);
+
+/* Bad blocks, remembered as long as the node. mark returns true for the first who finds this one. */
+bool wfsd_file_block_is_bad(const struct wfsd_file *file, uint64_t block);
+bool wfsd_file_mark_bad(struct wfsd_file *file, uint64_t block);
+
+#endif

@@ -1,0 +1,62 @@
+/* fs.h - struct wfsd: everything the daemon knows. There are no globals.
+ *
+ * The parts and who calls whom (downwards only):
+ *
+ *     main -> ops -> lookup dir read      ops: one function a FUSE request, one reply each (reply)
+ *                    |      |   |
+ *                    tree   |   fetch     tree: nodes, what the kernel knows; fetch: decoding, on several threads
+ *                    |      |   |
+ *                    store  |   file      store: paths, versions, heads; file: open files and readers
+ *                           |   |
+ *                         arena cache     decoded blocks
+ *
+ * Threads: libfuse's (they do whole requests), the decode workers, the watchdog, the statistics server, and the main
+ * thread, which waits for signals. No lock is held during a system call on the store, decoding, or a reply.
+ */
+#ifndef WFSD_FS_H
+#define WFSD_FS_H
+
+#include <semaphore.h>
+#include <time.h>
+
+#include "cache.h"
+#include "log.h"
+#include "opts.h"
+#include "stats.h"
+#include "wfs.h"
+
+enum {
+	WFSD_MAX_READ = 1 << 20, /* bytes of the largest read request */
+	WFSD_MAX_BACKGROUND = 128,
+	WFSD_MAX_THREADS = 192, /* of libfuse: more than the background requests, so that others get through */
+};
+
+struct wfsd_tree;
+struct wfsd_files;
+struct wfsd_heads;
+struct wfsd_fetch;
+struct wfsd_requests;
+
+/* Constant once the mount is made, and each pointer's object locks itself. */
+struct wfsd {
+	const struct wfsd_opts *opts;
+	struct wfsd_log log;
+	int root_fd;	  /* the store, opened before mounting: the mount may cover its path */
+	char *store_path; /* resolved; for messages and statistics */
+	char *mount_path; /* resolved */
+	enum wfs_cpu cpu; /* never AUTO */
+	struct timespec started;
+	sem_t reads; /* bounds the reads at work, and with them pinned memory (read.c) */
+	struct wfsd_tree *tree;
+	struct wfsd_files *files;
+	struct wfsd_heads *heads;
+	struct wfsd_cache *cache;
+	struct wfsd_fetch *fetch;
+	struct wfsd_requests *requests;
+	struct wfsd_stats stats;
+};
+
+/* The errno for the kernel (positive). The only map from codec errors. errno_map.c */
+int wfsd_errno(const struct wfs_error *err);
+
+#endif

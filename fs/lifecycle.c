@@ -1,0 +1,392 @@
+/* lifecycle.c - see lifecycle.h.
+ *
+ *   parent                child (in the foreground: the only process)
+ *   checks, opens the store
+ *   fork  -------------->  mount, start threads; the loop runs in its own thread
+ *   waits                  stat of the mount point returns: the kernel is answered
+ *      <-- ready pipe ---  tune, statistics socket, let go of the terminal, READY=1
+ *   exits 0                the main thread waits for signals
+ *
+ * SIGTERM and SIGINT: no new requests, those at work are finished, then the mount is taken away lazily, also with files
+ * open. A request that hangs in the store cannot hold this up for longer than EXIT_SECONDS.
+ *
+ * All signals are blocked in all threads, except KICK in the loop's, whose handler does nothing: fuse_session_loop_mt
+ * waits on a semaphore and looks at its exit flag only when a signal interrupts that.
+ */
+#include "lifecycle.h"
+#include "fetch.h"
+#include "file.h"
+#include "fs.h"
+#include "mount_check.h"
+#include "notify.h"
+#include "ops.h"
+#include "read.h"
+#include "reply.h"
+#include "stats_socket.h"
+#include "tree.h"
+#include "tune.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <pthread.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <syslog.h>
+#include <unistd.h>
+
+enum { EXIT_SECONDS = 10, KICK = SIGUSR2, ENDED = SIGUSR1 };
+
+struct serving {
+	struct wfsd *d;
+	struct fuse_session *session;
+	struct wfsd_mount mount;
+	struct wfsd_stats_server *stats_server;
+	pthread_t main, loop;
+	int loop_ret;
+	int log_fd;   /* of log=FILE; -1: none */
+	int ready_fd; /* the parent waits for a byte; -1: none */
+};
+
+/* ---- before the fork ------------------------------------------------------------------------------------------- */
+
+static bool resolve_paths(struct wfsd *d)
+{
+	char path[PATH_MAX];
+	int err = wfsd_mount_resolve(d->opts->mountpoint, path);
+
+	if (err) {
+		wfsd_log(&d->log, WFSD_ERROR, "mount point %s: %s", d->opts->mountpoint, strerror(-err));
+		return false;
+	}
+	d->mount_path = strdup(path);
+	/* First: a dead mount may cover the store. */
+	if (!d->mount_path || !wfsd_mount_prepare(&d->log, d->mount_path))
+		return false;
+	d->store_path = realpath(d->opts->store, NULL);
+	if (d->store_path)
+		d->root_fd = open(d->store_path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	if (!d->store_path || d->root_fd < 0) {
+		wfsd_log(&d->log, WFSD_ERROR, "store %s: %s", d->opts->store, strerror(errno));
+		return false;
+	}
+	return wfsd_store_allowed(&d->log, d->store_path, d->root_fd, d->mount_path);
+}
+
+/* Files of the store are open as long as loaders have them open: take what the system allows. */
+static void raise_file_limit(void)
+{
+	struct rlimit limit;
+	if (!getrlimit(RLIMIT_NOFILE, &limit) && limit.rlim_cur < limit.rlim_max) {
+		limit.rlim_cur = limit.rlim_max;
+		setrlimit(RLIMIT_NOFILE, &limit);
+	}
+}
+
+static void on_kick(int sig)
+{
+	(void)sig;
+}
+
+static void prepare_signals(sigset_t *wait_ret)
+{
+	const struct sigaction kick = {.sa_handler = on_kick}; /* no SA_RESTART: it must interrupt */
+	const struct sigaction ignore = {.sa_handler = SIG_IGN};
+	sigset_t block;
+
+	sigaction(KICK, &kick, NULL);
+	sigaction(SIGPIPE, &ignore, NULL);
+	sigaction(SIGHUP, &ignore, NULL);
+	sigemptyset(wait_ret);
+	sigaddset(wait_ret, SIGTERM);
+	sigaddset(wait_ret, SIGINT);
+	sigaddset(wait_ret, ENDED);
+	block = *wait_ret;
+	sigaddset(&block, KICK);
+	pthread_sigmask(SIG_BLOCK, &block, NULL);
+}
+
+/* ---- serving --------------------------------------------------------------------------------------------------- */
+
+static bool state_new(struct wfsd *d)
+{
+	const struct wfsd_opts *o = d->opts;
+	struct stat st;
+
+	if (fstat(d->root_fd, &st) || sem_init(&d->reads, 0, wfsd_read_limit(o->cache_bytes)))
+		return false;
+	clock_gettime(CLOCK_MONOTONIC, &d->started);
+	d->cpu = o->cpu == WFS_CPU_AUTO ? wfs_cpu_best() : o->cpu;
+	d->tree = wfsd_tree_new(&st);
+	d->files = wfsd_files_new();
+	d->heads = wfsd_heads_new();
+	d->cache = wfsd_cache_new(o->cache_bytes);
+	d->requests = wfsd_requests_new(d, o->io_timeout);
+	d->fetch = wfsd_fetch_new(o->nr_threads);
+	return d->tree && d->files && d->heads && d->cache && d->requests && d->fetch;
+}
+
+static void state_free(struct wfsd *d)
+{
+	wfsd_fetch_free(d->fetch);
+	wfsd_requests_free(d->requests);
+	wfsd_files_free(d, d->files);
+	wfsd_cache_free(d->cache);
+	wfsd_heads_free(d->heads);
+	wfsd_tree_free(d->tree);
+}
+
+static void *loop(void *arg)
+{
+	struct serving *s = arg;
+	struct fuse_loop_config *config = fuse_loop_cfg_create();
+	sigset_t kick;
+
+	sigemptyset(&kick);
+	sigaddset(&kick, KICK);
+	s->loop_ret = -ENOMEM;
+	if (config) {
+		fuse_loop_cfg_set_clone_fd(config, 1);
+		fuse_loop_cfg_set_max_threads(config, WFSD_MAX_THREADS);
+		pthread_sigmask(SIG_UNBLOCK, &kick, NULL);
+		s->loop_ret = fuse_session_loop_mt(s->session, config);
+		pthread_sigmask(SIG_BLOCK, &kick, NULL);
+		fuse_loop_cfg_destroy(config);
+	}
+	/* Also what is asked from now on gets an answer: an error. */
+	fuse_session_unmount(s->session);
+	pthread_kill(s->main, ENDED);
+	return NULL;
+}
+
+/* The terminal is no longer ours. */
+static void let_go(struct serving *s)
+{
+	struct wfsd *d = s->d;
+
+	if (s->log_fd >= 0)
+		dup2(s->log_fd, STDERR_FILENO);
+	if (d->opts->foreground)
+		return;
+	int null = open("/dev/null", O_RDWR | O_CLOEXEC);
+	if (null >= 0) {
+		dup2(null, STDIN_FILENO);
+		dup2(null, STDOUT_FILENO);
+		if (s->log_fd < 0)
+			dup2(null, STDERR_FILENO);
+		close(null);
+	}
+	if (s->log_fd < 0) {
+		openlog("weightfsd", LOG_PID, LOG_DAEMON);
+		atomic_store(&d->log.to_syslog, true);
+	}
+}
+
+/* Returns when the kernel gets answers from us: then the mount serves. */
+static bool become_ready(struct serving *s)
+{
+	struct wfsd *d = s->d;
+	char lines[64];
+	struct stat st;
+
+	if (stat(d->mount_path, &st) || !wfsd_mount_at(d->mount_path, &s->mount) || !s->mount.weightfs) {
+		wfsd_log(&d->log, WFSD_ERROR, "%s: the mount does not answer", d->mount_path);
+		return false;
+	}
+	d->stats.read_ahead_kb = wfsd_tune_read_ahead(&d->log, s->mount.major, s->mount.minor, d->opts->read_ahead_kb);
+	s->stats_server = wfsd_stats_server_new(d, s->mount.major, s->mount.minor);
+	let_go(s);
+	wfsd_log(&d->log, WFSD_INFO, "%s: serving %s, decoder %s, %u thread%s", d->mount_path, d->store_path,
+		 wfs_cpu_name(d->cpu), d->opts->nr_threads, d->opts->nr_threads > 1 ? "s" : "");
+	if (s->ready_fd >= 0) {
+		ssize_t n = write(s->ready_fd, "r", 1);
+		(void)n; /* the parent was killed: we serve all the same */
+		close(s->ready_fd);
+		s->ready_fd = -1;
+	}
+	snprintf(lines, sizeof(lines), "READY=1\nMAINPID=%ld", (long)getpid());
+	wfsd_notify(lines);
+	return true;
+}
+
+/* A request hangs in the store, and with it a thread that cannot be waited for. */
+static void exit_now(struct serving *s) __attribute__((noreturn));
+static void exit_now(struct serving *s)
+{
+	char path[64];
+
+	wfsd_log(&s->d->log, WFSD_WARNING, "%s: a request hangs in the store; leaving without it", s->d->mount_path);
+	wfsd_mount_detach(s->d->mount_path);
+	/* Our threads may hold the device until the store lets them go: free those who wait for us now. */
+	snprintf(path, sizeof(path), "/sys/fs/fuse/connections/%u/abort", s->mount.minor);
+	int fd = open(path, O_WRONLY | O_CLOEXEC);
+	if (fd >= 0) {
+		ssize_t n = write(fd, "1", 1);
+		(void)n;
+		close(fd);
+	}
+	wfsd_stats_server_unlink(s->stats_server);
+	_exit(0);
+}
+
+/* Ends the loop and waits for that. */
+static void end_loop(struct serving *s)
+{
+	const struct timespec patience = {.tv_nsec = 20 * 1000 * 1000};
+	struct timespec start, now;
+	sigset_t ended;
+
+	sigemptyset(&ended);
+	sigaddset(&ended, ENDED);
+	fuse_session_exit(s->session);
+	clock_gettime(CLOCK_MONOTONIC, &start);
+	do {
+		/* Again and again: one that comes just before the loop waits is lost. */
+		pthread_kill(s->loop, KICK);
+		if (sigtimedwait(&ended, NULL, &patience) == ENDED)
+			return;
+		clock_gettime(CLOCK_MONOTONIC, &now);
+	} while (now.tv_sec - start.tv_sec < EXIT_SECONDS);
+	exit_now(s);
+}
+
+/* From the mounted session to the unmounted one. */
+static int serve(struct serving *s, const sigset_t *wait)
+{
+	struct wfsd *d = s->d;
+	bool ready;
+	int sig, ret;
+
+	s->main = pthread_self();
+	ret = pthread_create(&s->loop, NULL, loop, s);
+	if (ret) {
+		wfsd_log(&d->log, WFSD_ERROR, "cannot start a thread: %s", strerror(ret));
+		fuse_session_unmount(s->session);
+		return 1;
+	}
+	ready = become_ready(s);
+	if (ready) {
+		while (sigwait(wait, &sig))
+			;
+		wfsd_log(&d->log, WFSD_INFO, "%s: %s", d->mount_path, sig == ENDED ? "unmounted" : "stopping");
+		wfsd_notify("STOPPING=1");
+	} else {
+		sig = 0;
+	}
+	if (sig != ENDED)
+		end_loop(s);
+	pthread_join(s->loop, NULL);
+	wfsd_stats_server_free(s->stats_server);
+	return ready && s->loop_ret == 0 ? 0 : 1;
+}
+
+static int mount_and_serve(struct serving *s)
+{
+	struct wfsd *d = s->d;
+	char name[] = "weightfsd", flag[] = "-o", *argv[] = {name, flag, d->opts->mount_opts, NULL};
+	struct fuse_args args = FUSE_ARGS_INIT(3, argv);
+	sigset_t wait;
+	int ret = 1;
+
+	raise_file_limit();
+	prepare_signals(&wait);
+	wfsd_log_take_fuse(&d->log);
+	s->session = fuse_session_new(&args, &wfsd_ops, sizeof(wfsd_ops), d);
+	if (!s->session)
+		goto out;
+	if (!state_new(d))
+		wfsd_log(&d->log, WFSD_ERROR, "not enough memory or threads");
+	else if (fuse_session_mount(s->session, d->mount_path))
+		wfsd_log(&d->log, WFSD_ERROR, "cannot mount at %s", d->mount_path);
+	else
+		ret = serve(s, &wait);
+	fuse_session_destroy(s->session);
+out:
+	fuse_opt_free_args(&args);
+	state_free(d);
+	return ret;
+}
+
+/* ---- the two processes ----------------------------------------------------------------------------------------- */
+
+/* Returns when the child is ready or has failed: the exit status. */
+static int wait_until_ready(pid_t child, int ready_fd)
+{
+	char byte;
+	ssize_t n;
+	int status;
+
+	do
+		n = read(ready_fd, &byte, 1);
+	while (n < 0 && errno == EINTR);
+	if (n == 1)
+		return 0;
+	while (waitpid(child, &status, 0) < 0)
+		if (errno != EINTR)
+			return 1;
+	return WIFEXITED(status) && WEXITSTATUS(status) ? WEXITSTATUS(status) : 1;
+}
+
+static int start(struct serving *s)
+{
+	int ready[2];
+
+	if (s->d->opts->foreground)
+		return mount_and_serve(s);
+	if (pipe2(ready, O_CLOEXEC)) {
+		wfsd_log(&s->d->log, WFSD_ERROR, "cannot make a pipe: %s", strerror(errno));
+		return 1;
+	}
+	pid_t child = fork();
+	if (child < 0) {
+		wfsd_log(&s->d->log, WFSD_ERROR, "cannot fork: %s", strerror(errno));
+		return 1;
+	}
+	if (child) {
+		close(ready[1]);
+		int ret = wait_until_ready(child, ready[0]);
+		close(ready[0]);
+		return ret;
+	}
+	close(ready[0]);
+	s->ready_fd = ready[1];
+	setsid();
+	if (chdir("/"))
+		wfsd_log(&s->d->log, WFSD_WARNING, "cannot change to /: %s", strerror(errno));
+	return mount_and_serve(s);
+}
+
+int wfsd_mount(const struct wfsd_opts *opts)
+{
+	struct wfsd *d = calloc(1, sizeof(*d));
+	struct serving s = {.d = d, .log_fd = -1, .ready_fd = -1};
+	int ret = 1;
+
+	if (!d)
+		return 1;
+	d->opts = opts;
+	d->root_fd = -1;
+	d->log.max_level = opts->log_level;
+	if (!resolve_paths(d))
+		goto out;
+	if (opts->log_file) {
+		s.log_fd = open(opts->log_file, O_WRONLY | O_APPEND | O_CREAT | O_CLOEXEC, 0644);
+		if (s.log_fd < 0) {
+			wfsd_log(&d->log, WFSD_ERROR, "log %s: %s", opts->log_file, strerror(errno));
+			goto out;
+		}
+	}
+	ret = start(&s);
+out:
+	if (s.log_fd >= 0)
+		close(s.log_fd);
+	if (d->root_fd >= 0)
+		close(d->root_fd);
+	free(d->store_path);
+	free(d->mount_path);
+	free(d);
+	return ret;
+}

@@ -1,0 +1,72 @@
+/* log.c - see log.h. */
+#include "log.h"
+
+#include <fuse_lowlevel.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+#include <syslog.h>
+#include <unistd.h>
+
+int wfsd_level_from_name(const char *name)
+{
+	static const char *const names[] = {"error", "warning", "info", "debug"};
+	for (int i = WFSD_ERROR; i <= WFSD_DEBUG; i++)
+		if (!strcmp(name, names[i]))
+			return i;
+	return -1;
+}
+
+static void log_line(const struct wfsd_log *log, enum wfsd_level level, const char *fmt, va_list args)
+{
+	static const int priorities[] = {LOG_ERR, LOG_WARNING, LOG_INFO, LOG_DEBUG};
+	static const char prefix[] = "weightfsd: ";
+	char line[2048];
+	size_t len = sizeof(prefix) - 1;
+
+	if (level > log->max_level)
+		return;
+	memcpy(line, prefix, len);
+	int n = vsnprintf(line + len, sizeof(line) - len - 1, fmt, args);
+	if (n > 0)
+		len += (size_t)n < sizeof(line) - len - 1 ? (size_t)n : sizeof(line) - len - 2;
+	while (len && line[len - 1] == '\n')
+		len--;
+	for (size_t i = 0; i < len; i++)
+		if ((unsigned char)line[i] < 0x20 || line[i] == 0x7f)
+			line[i] = '?';
+	line[len] = '\0';
+	if (atomic_load_explicit(&log->to_syslog, memory_order_relaxed)) {
+		syslog(LOG_DAEMON | priorities[level], "%s", line + sizeof(prefix) - 1);
+		return;
+	}
+	line[len] = '\n';
+	ssize_t written = write(STDERR_FILENO, line, len + 1);
+	(void)written; /* nobody is left to be told */
+}
+
+void wfsd_log(const struct wfsd_log *log, enum wfsd_level level, const char *fmt, ...)
+{
+	va_list args;
+	va_start(args, fmt);
+	log_line(log, level, fmt, args);
+	va_end(args);
+}
+
+/* libfuse's callback has no context argument. Set once, before there are threads. */
+static const struct wfsd_log *fuse_log_target;
+
+static void fuse_line(enum fuse_log_level level, const char *fmt, va_list args)
+{
+	enum wfsd_level ours = level <= FUSE_LOG_ERR	   ? WFSD_ERROR
+			       : level == FUSE_LOG_WARNING ? WFSD_WARNING
+			       : level <= FUSE_LOG_INFO	   ? WFSD_INFO
+							   : WFSD_DEBUG;
+	log_line(fuse_log_target, ours, fmt, args);
+}
+
+void wfsd_log_take_fuse(const struct wfsd_log *log)
+{
+	fuse_log_target = log;
+	fuse_set_log_func(fuse_line);
+}

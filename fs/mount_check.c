@@ -1,0 +1,242 @@
+/* mount_check.c - see mount_check.h. */
+#include "mount_check.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <libgen.h>
+#include <spawn.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mount.h>
+#include <sys/stat.h>
+#include <sys/sysmacros.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+extern char **environ;
+
+/* Undo the octal escapes of mountinfo ("\040" is a space), in place. */
+static void unescape(char *text)
+{
+	char *out = text;
+	for (const char *in = text; *in;) {
+		if (in[0] == '\\' && in[1] >= '0' && in[1] <= '3' && in[2] && in[3]) {
+			*out++ = (char)((in[1] - '0') << 6 | (in[2] - '0') << 3 | (in[3] - '0'));
+			in += 4;
+		} else {
+			*out++ = *in++;
+		}
+	}
+	*out = '\0';
+}
+
+/* One line, cut up in place: "id parent maj:min root point options [tag ...] - fstype source superoptions". */
+static bool parse_line(char *line, struct wfsd_mount *m)
+{
+	char *save = NULL, *field[6] = {NULL}, *rest;
+
+	for (int i = 0; i < 6; i++) {
+		field[i] = strtok_r(i ? NULL : line, " \n", &save);
+		if (!field[i])
+			return false;
+	}
+	while ((rest = strtok_r(NULL, " \n", &save)) && strcmp(rest, "-"))
+		;
+	char *fstype = rest ? strtok_r(NULL, " \n", &save) : NULL;
+	char *source = fstype ? strtok_r(NULL, " \n", &save) : NULL;
+	char *options = source ? strtok_r(NULL, " \n", &save) : NULL;
+	if (!fstype || sscanf(field[2], "%u:%u", &m->major, &m->minor) != 2)
+		return false;
+	unescape(field[4]);
+	if (strlen(field[4]) >= sizeof(m->point))
+		return false;
+	strcpy(m->point, field[4]);
+	snprintf(m->fstype, sizeof(m->fstype), "%s", fstype);
+	m->weightfs = !strcmp(fstype, "fuse.weightfs");
+	m->user_id = 0;
+	const char *user = options ? strstr(options, "user_id=") : NULL;
+	if (user)
+		m->user_id = (unsigned)strtoul(user + strlen("user_id="), NULL, 10);
+	return true;
+}
+
+typedef bool (*match_fn)(const struct wfsd_mount *m, const void *what, size_t *best);
+
+/* The last line that matches: of mounts on one another it is the uppermost. */
+static bool find_mount(match_fn match, const void *what, struct wfsd_mount *ret)
+{
+	FILE *file = fopen("/proc/self/mountinfo", "re");
+	struct wfsd_mount *m = malloc(sizeof(*m));
+	char *line = NULL;
+	size_t room = 0, best = 0;
+	bool found = false;
+
+	while (file && m && getline(&line, &room, file) > 0)
+		if (parse_line(line, m) && match(m, what, &best)) {
+			*ret = *m;
+			found = true;
+		}
+	free(line);
+	free(m);
+	if (file)
+		fclose(file);
+	return found;
+}
+
+static bool match_point(const struct wfsd_mount *m, const void *what, size_t *best)
+{
+	(void)best;
+	return !strcmp(m->point, what);
+}
+
+static bool match_prefix(const struct wfsd_mount *m, const void *what, size_t *best)
+{
+	const char *path = what;
+	size_t len = strcmp(m->point, "/") ? strlen(m->point) : 0;
+	if (strncmp(m->point, path, len) || (path[len] != '/' && path[len]) || len < *best)
+		return false;
+	*best = len;
+	return true;
+}
+
+static bool match_dev(const struct wfsd_mount *m, const void *what, size_t *best)
+{
+	const dev_t *dev = what;
+	(void)best;
+	return m->major == major(*dev) && m->minor == minor(*dev);
+}
+
+bool wfsd_mount_at(const char *point, struct wfsd_mount *ret)
+{
+	return find_mount(match_point, point, ret);
+}
+
+bool wfsd_mount_of(const char *path, struct wfsd_mount *ret)
+{
+	return find_mount(match_prefix, path, ret);
+}
+
+bool wfsd_mount_of_dev(dev_t dev, struct wfsd_mount *ret)
+{
+	return find_mount(match_dev, &dev, ret);
+}
+
+int wfsd_mount_resolve(const char *point, char *path_ret)
+{
+	char dir[PATH_MAX], base[PATH_MAX], parent[PATH_MAX];
+
+	if (realpath(point, path_ret))
+		return 0;
+	if (errno != ENOTCONN || strlen(point) >= PATH_MAX)
+		return -errno;
+	/* A dead mount: everything but its own name resolves. */
+	strcpy(dir, point);
+	strcpy(base, point);
+	if (!realpath(dirname(dir), parent))
+		return -errno;
+	if (snprintf(path_ret, PATH_MAX, "%s/%s", strcmp(parent, "/") ? parent : "", basename(base)) >= PATH_MAX)
+		return -ENAMETOOLONG;
+	return 0;
+}
+
+int wfsd_mount_detach(const char *point)
+{
+	const char *argv[] = {"fusermount3", "-u", "-z", "-q", "--", point, NULL};
+	pid_t pid;
+	int status;
+
+	if (!umount2(point, MNT_DETACH | UMOUNT_NOFOLLOW))
+		return 0;
+	if (errno != EPERM)
+		return -errno;
+	int err = posix_spawnp(&pid, argv[0], NULL, NULL, (char *const *)argv, environ);
+	if (err)
+		return -err;
+	while (waitpid(pid, &status, 0) < 0)
+		if (errno != EINTR)
+			return -errno;
+	return WIFEXITED(status) && WEXITSTATUS(status) == 0 ? 0 : -EPERM;
+}
+
+bool wfsd_mount_prepare(const struct wfsd_log *log, const char *point)
+{
+	struct wfsd_mount m;
+	struct stat st;
+	int err;
+
+	/* Dead mounts may lie on one another. */
+	while (stat(point, &st)) {
+		err = errno;
+		if (err != ENOTCONN || !wfsd_mount_at(point, &m) || !m.weightfs) {
+			wfsd_log(log, WFSD_ERROR, "mount point %s: %s", point, strerror(err));
+			return false;
+		}
+		err = wfsd_mount_detach(point);
+		if (err) {
+			wfsd_log(log, WFSD_ERROR, "mount point %s: cannot take the dead mount away: %s", point,
+				 strerror(-err));
+			return false;
+		}
+		wfsd_log(log, WFSD_INFO, "took away the dead weightfs mount at %s", point);
+	}
+	if (!S_ISDIR(st.st_mode)) {
+		wfsd_log(log, WFSD_ERROR, "mount point %s: not a directory", point);
+		return false;
+	}
+	if (wfsd_mount_at(point, &m) && m.weightfs) {
+		wfsd_log(log, WFSD_ERROR, "mount point %s: a weightfs is mounted there already", point);
+		return false;
+	}
+	return true;
+}
+
+/* Whether `point` lies strictly beneath the directory st: climb from it to the root. */
+static bool lies_beneath(const char *point, const struct stat *st)
+{
+	struct stat here, above;
+	bool found = false;
+	int fd = open(point, O_PATH | O_DIRECTORY | O_CLOEXEC);
+
+	if (fd < 0 || fstat(fd, &here))
+		goto out;
+	for (;;) {
+		int up = openat(fd, "..", O_PATH | O_DIRECTORY | O_CLOEXEC);
+		close(fd);
+		fd = up;
+		if (fd < 0 || fstat(fd, &above) || (above.st_dev == here.st_dev && above.st_ino == here.st_ino))
+			break;
+		if (above.st_dev == st->st_dev && above.st_ino == st->st_ino) {
+			found = true;
+			break;
+		}
+		here = above;
+	}
+out:
+	if (fd >= 0)
+		close(fd);
+	return found;
+}
+
+bool wfsd_store_allowed(const struct wfsd_log *log, const char *store, int store_fd, const char *point)
+{
+	struct wfsd_mount m;
+	struct stat st;
+
+	if (fstat(store_fd, &st)) {
+		wfsd_log(log, WFSD_ERROR, "store %s: %s", store, strerror(errno));
+		return false;
+	}
+	if (wfsd_mount_of_dev(st.st_dev, &m) && m.weightfs) {
+		wfsd_log(log, WFSD_ERROR, "store %s: lies in the weightfs mount %s; give the store itself", store,
+			 m.point);
+		return false;
+	}
+	if (lies_beneath(point, &st)) {
+		wfsd_log(log, WFSD_ERROR,
+			 "mount point %s: lies inside the store %s; mount over the store itself or outside it", point,
+			 store);
+		return false;
+	}
+	return true;
+}

@@ -1,0 +1,38 @@
+/* mount_check.h - what is mounted where, from /proc/self/mountinfo, and whether a mount may be made. */
+#ifndef WFSD_MOUNT_CHECK_H
+#define WFSD_MOUNT_CHECK_H
+
+#include <limits.h>
+#include <stdbool.h>
+#include <sys/types.h>
+
+#include "log.h"
+
+struct wfsd_mount {
+	unsigned major, minor; /* st_dev of everything beneath */
+	unsigned user_id;      /* who mounted it (FUSE only, else 0) */
+	bool weightfs;
+	char fstype[64];
+	char point[PATH_MAX];
+};
+
+/* The uppermost mount at exactly this absolute, resolved path. False: nothing is mounted there. */
+bool wfsd_mount_at(const char *point, struct wfsd_mount *mount_ret);
+/* The mount that holds this absolute, resolved path. */
+bool wfsd_mount_of(const char *path, struct wfsd_mount *mount_ret);
+/* The mount of this device. */
+bool wfsd_mount_of_dev(dev_t dev, struct wfsd_mount *mount_ret);
+
+/* Resolve the mount point into the absolute path[PATH_MAX], also when a dead mount covers it. 0 or -errno. */
+int wfsd_mount_resolve(const char *point, char *path_ret);
+/* Make the resolved mount point usable: take a dead weightfs mount away; refuse a live one, and one that is no
+ * directory. False: refused, and logged why. */
+bool wfsd_mount_prepare(const struct wfsd_log *log, const char *point);
+/* Whether the open directory may be shown at the prepared mount point: it must not lie in a weightfs mount, nor may
+ * the mount point lie beneath it. False: refused, and logged why. */
+bool wfsd_store_allowed(const struct wfsd_log *log, const char *store, int store_fd, const char *point);
+
+/* Unmount lazily; with fusermount3 when that takes more rights than we have. 0 or -errno. */
+int wfsd_mount_detach(const char *point);
+
+#endif

@@ -1,0 +1,246 @@
+/* read.c - from a range of bytes to blocks, to pinned slots, to one reply.
+ *
+ * A request is cut into parts, each a piece of one block or of a constant region. In nearly every request all parts are
+ * blocks that fit the pin budget: they are decoded where the cache keeps them and go out by one writev, without a copy.
+ * The others (constant regions, hundreds of small copy regions) are put together piece by piece in a buffer.
+ *
+ * Memory: a read pins at most PIN_BYTES of blocks, or one block, beside one buffer of its own size. wfsd_read_limit
+ * keeps the sum over all reads below the cache's cap.
+ */
+#include "read.h"
+#include "cache.h"
+#include "fetch.h"
+#include "file.h"
+#include "fs.h"
+#include "reply.h"
+#include "tree.h"
+
+#include <errno.h>
+#include <string.h>
+#include <unistd.h>
+
+enum { MAX_PARTS = 32, PIN_BYTES = 3 << 20 };
+
+unsigned wfsd_read_limit(uint64_t cache_bytes)
+{
+	uint64_t limit = cache_bytes / (PIN_BYTES + WFSD_MAX_READ);
+	return limit < 64 ? (unsigned)limit : 64;
+}
+
+struct part {
+	uint64_t block; /* WFS_NO_BLOCK: constant */
+	uint32_t block_len, skip, len;
+	uint8_t fill[8]; /* constant: of the part's first byte on */
+	struct wfsd_slot *slot;
+};
+
+struct plan {
+	struct part part[MAX_PARTS];
+	unsigned nr;
+	size_t len;    /* bytes covered */
+	bool constant; /* at least one part is */
+};
+
+/* Cuts what begins at off, at most len bytes, into parts, as many as the budget allows (at least one). */
+static void plan_make(const struct wfsd_file *file, uint64_t off, size_t len, struct plan *plan)
+{
+	size_t pinned = 0;
+
+	plan->nr = 0;
+	plan->len = 0;
+	plan->constant = false;
+	while (plan->len < len && plan->nr < MAX_PARTS) {
+		struct part *p = &plan->part[plan->nr];
+		struct wfs_extent extent;
+		struct wfs_block block;
+
+		wfs_reader_extent(file->reader, off + plan->len, &extent);
+		*p = (struct part){.block = extent.block, .skip = extent.skip};
+		p->len = (uint32_t)(extent.len < len - plan->len ? extent.len : len - plan->len);
+		if (extent.block == WFS_NO_BLOCK) {
+			plan->constant = true;
+			memcpy(p->fill, extent.fill, sizeof(p->fill));
+		} else {
+			wfs_reader_block(file->reader, extent.block, &block);
+			p->block_len = block.raw_len;
+			pinned += block.raw_len;
+			if (pinned > PIN_BYTES && plan->nr)
+				break;
+		}
+		plan->len += p->len;
+		plan->nr++;
+	}
+}
+
+static void plan_put(struct wfsd *d, struct plan *plan, bool served)
+{
+	for (unsigned i = 0; i < plan->nr; i++)
+		if (plan->part[i].slot)
+			wfsd_cache_put(d->cache, plan->part[i].slot, served ? plan->part[i].len : 0);
+}
+
+/* Pins all blocks of the plan and sees to it that they are decoded. 0, or the errno and nothing is pinned. */
+static int plan_get(struct wfsd *d, struct wfsd_file *file, struct plan *plan)
+{
+	struct wfsd_job jobs[MAX_PARTS];
+	bool wait[MAX_PARTS] = {false};
+	unsigned nr_jobs = 0;
+	int err = 0;
+
+	for (unsigned i = 0; i < plan->nr && !err; i++) {
+		struct part *p = &plan->part[i];
+		if (p->block == WFS_NO_BLOCK)
+			continue;
+		if (wfsd_file_block_is_bad(file, p->block)) {
+			err = EIO;
+			break;
+		}
+		switch (wfsd_cache_get(d->cache, file->node->id, p->block, p->block_len, &p->slot)) {
+		case WFSD_HIT:
+			break;
+		case WFSD_FILL:
+			jobs[nr_jobs++] = (struct wfsd_job){p->block, p->slot};
+			wait[i] = true; /* for its error */
+			break;
+		case WFSD_WAIT:
+			wait[i] = true;
+			break;
+		case WFSD_NO_MEMORY:
+			err = ENOMEM;
+		}
+	}
+	if (nr_jobs)
+		wfsd_fetch_run(d, file, jobs, nr_jobs);
+	for (unsigned i = 0; i < plan->nr && !err; i++)
+		if (wait[i])
+			err = wfsd_cache_wait(d->cache, plan->part[i].slot);
+	if (err)
+		plan_put(d, plan, false);
+	return err;
+}
+
+/* All parts are pinned blocks: out they go from where they lie. */
+static bool reply_parts(struct wfsd_request *r, const struct plan *plan)
+{
+	struct iovec iov[MAX_PARTS];
+	for (unsigned i = 0; i < plan->nr; i++) {
+		const struct part *p = &plan->part[i];
+		iov[i] = (struct iovec){.iov_base = p->slot->raw + p->skip, .iov_len = p->len};
+	}
+	return wfsd_reply_iov(r, iov, (int)plan->nr);
+}
+
+static void copy_parts(const struct plan *plan, unsigned char *out)
+{
+	for (unsigned i = 0; i < plan->nr; i++) {
+		const struct part *p = &plan->part[i];
+		if (p->slot)
+			memcpy(out, p->slot->raw + p->skip, p->len);
+		else
+			for (size_t k = 0; k < p->len; k++)
+				out[k] = p->fill[k % sizeof(p->fill)];
+		out += p->len;
+	}
+}
+
+/* Put the whole range together in buf, plan after plan. 0 or the errno. `plan` is the first one, not yet pinned. */
+static int read_pieces(struct wfsd *d, struct wfsd_file *file, uint64_t off, size_t len, struct plan *plan,
+		       unsigned char *buf)
+{
+	for (size_t done = 0; done < len; done += plan->len) {
+		if (done)
+			plan_make(file, off + done, len - done, plan);
+		int err = plan_get(d, file, plan);
+		if (err)
+			return err;
+		copy_parts(plan, buf + done);
+		plan_put(d, plan, true);
+	}
+	return 0;
+}
+
+/* Both return the errno, or 0 when the request is answered. */
+static int read_container(struct wfsd_request *r, struct wfsd_file *file, uint64_t off, size_t size)
+{
+	struct wfsd *d = r->d;
+	struct plan plan;
+	int err;
+
+	if (off >= file->raw_len) {
+		wfsd_reply_buf(r, NULL, 0);
+		return 0;
+	}
+	if (size > file->raw_len - off)
+		size = (size_t)(file->raw_len - off);
+	plan_make(file, off, size, &plan);
+	if (plan.len == size && !plan.constant) {
+		err = plan_get(d, file, &plan);
+		if (err)
+			return err;
+		if (reply_parts(r, &plan))
+			wfsd_count(&d->stats.bytes_served, size);
+		plan_put(d, &plan, true);
+		return 0;
+	}
+	unsigned char *buf = wfsd_cache_buffer_get(d->cache, size);
+	if (!buf)
+		return ENOMEM;
+	err = read_pieces(d, file, off, size, &plan, buf);
+	if (!err && wfsd_reply_buf(r, buf, size))
+		wfsd_count(&d->stats.bytes_served, size);
+	wfsd_cache_buffer_put(d->cache, buf, size);
+	return err;
+}
+
+static int read_plain(struct wfsd_request *r, struct wfsd_file *file, uint64_t off, size_t size)
+{
+	struct wfsd *d = r->d;
+	size_t done = 0;
+	int err = 0;
+
+	unsigned char *buf = wfsd_cache_buffer_get(d->cache, size);
+	if (!buf)
+		return ENOMEM;
+	while (done < size) {
+		ssize_t n = pread(file->fd, buf + done, size - done, (off_t)(off + done));
+		if (n < 0 && errno == EINTR)
+			continue;
+		if (n < 0)
+			err = errno;
+		if (n <= 0)
+			break;
+		done += (size_t)n;
+	}
+	/* What came before an error goes out; the kernel asks again for the rest, and gets the error. */
+	if (done)
+		err = 0;
+	wfsd_count(&d->stats.plain_reads, 1);
+	if (!err && wfsd_reply_buf(r, buf, done)) {
+		wfsd_count(&d->stats.bytes_served, done);
+		wfsd_count(&d->stats.plain_bytes, done);
+	}
+	wfsd_cache_buffer_put(d->cache, buf, size);
+	return err;
+}
+
+void wfsd_read(struct wfsd_request *r, struct wfsd_file *file, uint64_t off, size_t size)
+{
+	struct wfsd *d = r->d;
+	int err = 0;
+
+	wfsd_count(&d->stats.reads, 1);
+	wfsd_count_size(&d->stats, size);
+	while (sem_wait(&d->reads)) /* EINTR: once more */
+		;
+	if (!size)
+		wfsd_reply_buf(r, NULL, 0);
+	else if (size > WFSD_MAX_READ) /* never: it is the limit that the kernel was given */
+		err = EINVAL;
+	else
+		err = file->reader ? read_container(r, file, off, size) : read_plain(r, file, off, size);
+	if (err) {
+		wfsd_count(&d->stats.read_errors, 1);
+		wfsd_reply_err(r, err);
+	}
+	sem_post(&d->reads);
+}

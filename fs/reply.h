@@ -1,0 +1,44 @@
+/* reply.h - a request at work, and its one reply.
+ *
+ * A reader of a FUSE file cannot be killed while the daemon holds its request. So a request that the store does not let
+ * us finish within io_timeout is answered EIO by the watchdog; the thread that is stuck with it goes on when the store
+ * does, and its own reply then goes nowhere. Whoever takes the fuse_req_t out of struct wfsd_request replies.
+ *
+ * A reply function returns true when the kernel has taken the reply. When not (the watchdog was faster, or the caller
+ * was interrupted), what the reply would have handed to the kernel, a lookup or a handle, must be undone.
+ */
+#ifndef WFSD_REPLY_H
+#define WFSD_REPLY_H
+
+#include <fuse_lowlevel.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+struct wfsd;
+
+struct wfsd_request {
+	struct wfsd *d;
+	fuse_req_t req;	    /* NULL: answered */
+	int64_t start_nsec; /* from here: of the watchdog */
+	struct wfsd_request *older, *newer;
+};
+
+struct wfsd_requests;
+/* timeout: seconds, 0: no watchdog. Starts the watchdog's thread. NULL: no memory or no thread. */
+struct wfsd_requests *wfsd_requests_new(struct wfsd *d, unsigned timeout);
+/* No request may be at work. */
+void wfsd_requests_free(struct wfsd_requests *requests);
+
+/* Every operation begins with this and ends in exactly one of those below. */
+void wfsd_begin(struct wfsd *d, struct wfsd_request *r, fuse_req_t req);
+
+bool wfsd_reply_err(struct wfsd_request *r, int err); /* 0: success without data */
+bool wfsd_reply_entry(struct wfsd_request *r, const struct fuse_entry_param *entry);
+bool wfsd_reply_attr(struct wfsd_request *r, const struct stat *st, double timeout);
+bool wfsd_reply_open(struct wfsd_request *r, const struct fuse_file_info *fi);
+bool wfsd_reply_readlink(struct wfsd_request *r, const char *target);
+bool wfsd_reply_statfs(struct wfsd_request *r, const struct statvfs *st);
+bool wfsd_reply_buf(struct wfsd_request *r, const void *buf, size_t len);
+bool wfsd_reply_iov(struct wfsd_request *r, const struct iovec *iov, int nr);
+
+#endif

@@ -1,0 +1,153 @@
+/* stats.c - see stats.h. */
+#include "stats.h"
+#include "fs.h"
+#include "tree.h"
+
+#include <inttypes.h>
+#include <stddef.h>
+#include <string.h>
+#include <unistd.h>
+
+void wfsd_count_size(struct wfsd_stats *stats, uint64_t size)
+{
+	unsigned i = 0;
+	while (i < WFSD_NR_SIZES - 1 && size > (uint64_t)4096 << i)
+		i++;
+	wfsd_count(&stats->sizes[i], 1);
+}
+
+enum unit { COUNT, BYTES, SECONDS };
+
+struct value {
+	const char *name;  /* in JSON: part of the interface, as weightfsd(8) lists it */
+	const char *label; /* for people */
+	enum unit unit;
+	uint64_t value; /* SECONDS: nanoseconds */
+};
+
+enum { MAX_VALUES = 48 };
+
+/* All numbers, in the order in which they are printed. */
+static unsigned collect(struct wfsd *d, struct value *v)
+{
+	const struct wfsd_stats *s = &d->stats;
+	struct wfsd_cache_stats c;
+	struct timespec now;
+	unsigned nr = 0;
+
+	wfsd_cache_stats(d->cache, &c);
+	clock_gettime(CLOCK_MONOTONIC, &now);
+	uint64_t up = (uint64_t)((now.tv_sec - d->started.tv_sec) * 1000000000 + now.tv_nsec - d->started.tv_nsec);
+	const struct value all[] = {
+		{"uptime_seconds", "up", SECONDS, up},
+		{"threads", "decode threads", COUNT, d->opts->nr_threads},
+		{"read_ahead_kb", "kernel read-ahead, KiB", COUNT, s->read_ahead_kb},
+		{"reads", "reads", COUNT, s->reads},
+		{"read_errors", "reads that failed", COUNT, s->read_errors},
+		{"bytes_served", "served", BYTES, s->bytes_served},
+		{"plain_reads", "reads of plain files", COUNT, s->plain_reads},
+		{"plain_bytes", "served of plain files", BYTES, s->plain_bytes},
+		{"blocks_decoded", "blocks decoded", COUNT, s->blocks_decoded},
+		{"bytes_decoded", "decoded", BYTES, s->bytes_decoded},
+		{"decode_seconds", "decoding, all threads", SECONDS, s->decode_nsec},
+		{"stored_bytes_read", "read from the store", BYTES, s->comp_bytes_read},
+		{"disk_seconds", "reading, all threads", SECONDS, s->disk_nsec},
+		{"cache_bytes", "cache in use", BYTES, c.used_bytes},
+		{"cache_cap_bytes", "cache cap", BYTES, c.cap_bytes},
+		{"cache_overflow_bytes", "memory above the cap", BYTES, c.overflow_bytes},
+		{"cache_hits", "cache hits", COUNT, c.hits},
+		{"cache_misses", "cache misses", COUNT, c.misses},
+		{"cache_waits", "waits for another's decode", COUNT, c.waits},
+		{"cache_evictions", "cache evictions", COUNT, c.evictions},
+		{"bad_blocks", "bad blocks", COUNT, s->bad_blocks},
+		{"bad_files", "bad containers", COUNT, s->bad_files},
+		{"timeouts", "requests timed out", COUNT, s->timeouts},
+		{"opens", "opens", COUNT, s->opens},
+		{"open_handles", "open handles", COUNT, s->open_handles},
+		{"open_files", "open files of the store", COUNT, s->open_files},
+		{"nodes", "names known to the kernel", COUNT, wfsd_tree_count(d->tree)},
+		{"lookups", "lookups", COUNT, s->lookups},
+		{"heads_read", "heads read", COUNT, s->heads_read},
+	};
+	_Static_assert(sizeof(all) / sizeof(all[0]) <= MAX_VALUES, "room for all");
+	for (; nr < sizeof(all) / sizeof(all[0]); nr++)
+		v[nr] = all[nr];
+	return nr;
+}
+
+static void json_string(FILE *out, const char *text)
+{
+	fputc('"', out);
+	for (const unsigned char *p = (const unsigned char *)text; *p; p++) {
+		if (*p == '"' || *p == '\\')
+			fprintf(out, "\\%c", *p);
+		else if (*p < 0x20)
+			fprintf(out, "\\u%04x", *p);
+		else
+			fputc(*p, out);
+	}
+	fputc('"', out);
+}
+
+static void print_json(struct wfsd *d, FILE *out, const struct value *v, unsigned nr)
+{
+	fprintf(out, "{\"version\":\"%s\",\"pid\":%ld,\"store\":", wfs_version(), (long)getpid());
+	json_string(out, d->store_path);
+	fputs(",\"mount\":", out);
+	json_string(out, d->mount_path);
+	fprintf(out, ",\"cpu\":\"%s\"", wfs_cpu_name(d->cpu));
+	for (unsigned i = 0; i < nr; i++)
+		if (v[i].unit == SECONDS)
+			fprintf(out, ",\"%s\":%.6f", v[i].name, (double)v[i].value / 1e9);
+		else
+			fprintf(out, ",\"%s\":%" PRIu64, v[i].name, v[i].value);
+	fputs(",\"request_sizes\":[", out);
+	for (unsigned i = 0; i < WFSD_NR_SIZES; i++) {
+		uint64_t nr_requests = d->stats.sizes[i];
+		if (i < WFSD_NR_SIZES - 1)
+			fprintf(out, "%s{\"up_to\":%u,\"reads\":%" PRIu64 "}", i ? "," : "", 4096u << i, nr_requests);
+		else
+			fprintf(out, ",{\"up_to\":null,\"reads\":%" PRIu64 "}", nr_requests);
+	}
+	fputs("]}\n", out);
+}
+
+static void print_bytes(FILE *out, uint64_t bytes)
+{
+	static const char *const units[] = {"B", "kB", "MB", "GB", "TB", "PB"};
+	double value = (double)bytes;
+	unsigned u = 0;
+	while (value >= 1000 && u + 1 < sizeof(units) / sizeof(units[0])) {
+		value /= 1000;
+		u++;
+	}
+	fprintf(out, u ? "%.2f %s\n" : "%.0f %s\n", value, units[u]);
+}
+
+static void print_table(struct wfsd *d, FILE *out, const struct value *v, unsigned nr)
+{
+	fprintf(out, "%-28s%s\n%-28s%s\n", "store", d->store_path, "mount", d->mount_path);
+	fprintf(out, "%-28s%s, process %ld\n", "weightfsd", wfs_version(), (long)getpid());
+	fprintf(out, "%-28s%s\n", "decoder", wfs_cpu_name(d->cpu));
+	for (unsigned i = 0; i < nr; i++) {
+		fprintf(out, "%-28s", v[i].label);
+		if (v[i].unit == SECONDS)
+			fprintf(out, "%.3f s\n", (double)v[i].value / 1e9);
+		else if (v[i].unit == BYTES)
+			print_bytes(out, v[i].value);
+		else
+			fprintf(out, "%" PRIu64 "\n", v[i].value);
+	}
+	for (unsigned i = 0; i < WFSD_NR_SIZES; i++)
+		if (d->stats.sizes[i])
+			fprintf(out, "reads %s %4u KiB         %" PRIu64 "\n",
+				i < WFSD_NR_SIZES - 1 ? "up to" : "above", i < WFSD_NR_SIZES - 1 ? 4u << i : 1024u,
+				(uint64_t)d->stats.sizes[i]);
+}
+
+void wfsd_stats_print(struct wfsd *d, FILE *out, int json)
+{
+	struct value values[MAX_VALUES];
+	unsigned nr = collect(d, values);
+	(json ? print_json : print_table)(d, out, values, nr);
+}

@@ -1,0 +1,245 @@
+/* stats_socket.c - see stats_socket.h. */
+#include "stats_socket.h"
+#include "fs.h"
+#include "mount_check.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <pthread.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/time.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+/* ---- where it lies --------------------------------------------------------------------------------------------- */
+
+enum { NR_PLACES = 3, CLIENT_TIMEOUT_SEC = 2 };
+
+/* The i-th directory to try for a user's sockets; false: there is none. */
+static bool place(unsigned i, uid_t uid, char *dir_ret, size_t room)
+{
+	const char *runtime = getenv("XDG_RUNTIME_DIR");
+	int len = -1;
+
+	if (i == 0 && uid == 0)
+		len = snprintf(dir_ret, room, "/run/weightfs");
+	else if (i == 1 && uid == geteuid() && runtime && runtime[0] == '/')
+		len = snprintf(dir_ret, room, "%s/weightfs", runtime);
+	else if (i == 1 && uid != geteuid())
+		len = snprintf(dir_ret, room, "/run/user/%u/weightfs", (unsigned)uid);
+	else if (i == 2)
+		len = snprintf(dir_ret, room, "/tmp/weightfs-%u", (unsigned)uid);
+	return len > 0 && (size_t)len < room;
+}
+
+/* Whether only uid can have put anything there. */
+static bool is_private(const char *dir, uid_t uid)
+{
+	struct stat st;
+	return !lstat(dir, &st) && S_ISDIR(st.st_mode) && st.st_uid == uid && !(st.st_mode & 077);
+}
+
+static bool socket_addr(const char *dir, unsigned major, unsigned minor, struct sockaddr_un *addr_ret)
+{
+	*addr_ret = (struct sockaddr_un){.sun_family = AF_UNIX};
+	int len = snprintf(addr_ret->sun_path, sizeof(addr_ret->sun_path), "%s/%u-%u.sock", dir, major, minor);
+	return len > 0 && (size_t)len < sizeof(addr_ret->sun_path);
+}
+
+static void set_timeouts(int fd)
+{
+	const struct timeval t = {.tv_sec = CLIENT_TIMEOUT_SEC};
+	setsockopt(fd, SOL_SOCKET, SO_RCVTIMEO, &t, sizeof(t));
+	setsockopt(fd, SOL_SOCKET, SO_SNDTIMEO, &t, sizeof(t));
+}
+
+/* ---- server ---------------------------------------------------------------------------------------------------- */
+
+struct wfsd_stats_server {
+	struct wfsd *d;
+	int fd;
+	int stop_pipe[2]; /* closing the write end ends the thread */
+	struct sockaddr_un addr;
+	pthread_t thread;
+};
+
+/* A client that does not read or write is given up after CLIENT_TIMEOUT_SEC. */
+static void answer(struct wfsd *d, int fd)
+{
+	char command[16] = "", *text = NULL;
+	size_t len = 0;
+	FILE *out;
+
+	set_timeouts(fd);
+	if (recv(fd, command, sizeof(command) - 1, 0) <= 0)
+		return;
+	out = open_memstream(&text, &len);
+	if (!out)
+		return;
+	wfsd_stats_print(d, out, !strcmp(command, "json\n"));
+	if (!fclose(out))
+		for (size_t done = 0; done < len;) {
+			ssize_t n = send(fd, text + done, len - done, MSG_NOSIGNAL);
+			if (n <= 0)
+				break;
+			done += (size_t)n;
+		}
+	free(text);
+}
+
+static void *serve(void *arg)
+{
+	struct wfsd_stats_server *s = arg;
+	struct pollfd fds[] = {{.fd = s->fd, .events = POLLIN}, {.fd = s->stop_pipe[0], .events = POLLIN}};
+
+	for (;;) {
+		if (poll(fds, 2, -1) < 0)
+			continue;
+		if (fds[1].revents)
+			return NULL;
+		int fd = accept4(s->fd, NULL, NULL, SOCK_CLOEXEC);
+		if (fd >= 0) {
+			answer(s->d, fd);
+			close(fd);
+		} else if (errno == EMFILE || errno == ENFILE) {
+			poll(&fds[1], 1, 1000); /* the client stays in the queue: do not spin */
+		}
+	}
+}
+
+/* Binds in the first place that works. 0 or the errno. */
+static int bind_somewhere(int fd, unsigned major, unsigned minor, struct sockaddr_un *addr_ret)
+{
+	char dir[sizeof(addr_ret->sun_path)];
+	int err = ENOENT;
+
+	for (unsigned i = 0; i < NR_PLACES; i++) {
+		if (!place(i, geteuid(), dir, sizeof(dir)) || !socket_addr(dir, major, minor, addr_ret))
+			continue;
+		if (mkdir(dir, 0700) && errno != EEXIST) {
+			err = errno;
+			continue;
+		}
+		if (!is_private(dir, geteuid())) {
+			err = EPERM;
+			continue;
+		}
+		unlink(addr_ret->sun_path); /* of a daemon that was killed: device numbers are unique */
+		if (!bind(fd, (struct sockaddr *)addr_ret, sizeof(*addr_ret)))
+			return 0;
+		err = errno;
+	}
+	return err;
+}
+
+struct wfsd_stats_server *wfsd_stats_server_new(struct wfsd *d, unsigned major, unsigned minor)
+{
+	struct wfsd_stats_server *s = malloc(sizeof(*s));
+	int err;
+
+	if (!s)
+		return NULL;
+	*s = (struct wfsd_stats_server){.d = d, .stop_pipe = {-1, -1}};
+	s->fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+	if (s->fd < 0) {
+		err = errno;
+		goto fail;
+	}
+	err = bind_somewhere(s->fd, major, minor, &s->addr);
+	if (err)
+		goto fail;
+	if (listen(s->fd, 8) || pipe2(s->stop_pipe, O_CLOEXEC)) {
+		err = errno;
+		goto fail_bound;
+	}
+	err = pthread_create(&s->thread, NULL, serve, s);
+	if (!err)
+		return s;
+	close(s->stop_pipe[0]);
+	close(s->stop_pipe[1]);
+fail_bound:
+	unlink(s->addr.sun_path);
+fail:
+	wfsd_log(&d->log, WFSD_WARNING, "no socket for statistics: %s", strerror(err));
+	if (s->fd >= 0)
+		close(s->fd);
+	free(s);
+	return NULL;
+}
+
+void wfsd_stats_server_unlink(struct wfsd_stats_server *s)
+{
+	if (s)
+		unlink(s->addr.sun_path);
+}
+
+void wfsd_stats_server_free(struct wfsd_stats_server *s)
+{
+	if (!s)
+		return;
+	wfsd_stats_server_unlink(s);
+	close(s->stop_pipe[1]);
+	pthread_join(s->thread, NULL);
+	close(s->stop_pipe[0]);
+	close(s->fd);
+	free(s);
+}
+
+/* ---- client ---------------------------------------------------------------------------------------------------- */
+
+/* A connection to the daemon of the mount, or -errno. */
+static int connect_to(const struct wfsd_mount *m)
+{
+	struct sockaddr_un addr;
+	char dir[sizeof(addr.sun_path)];
+	int err = ENOENT;
+
+	for (unsigned i = 0; i < NR_PLACES; i++) {
+		if (!place(i, m->user_id, dir, sizeof(dir)) || !socket_addr(dir, m->major, m->minor, &addr) ||
+		    !is_private(dir, m->user_id))
+			continue;
+		int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
+		if (fd < 0)
+			return -errno;
+		set_timeouts(fd);
+		if (!connect(fd, (struct sockaddr *)&addr, sizeof(addr)))
+			return fd;
+		err = errno;
+		close(fd);
+	}
+	return -err;
+}
+
+int wfsd_stats_client(const char *mountpoint, int json)
+{
+	struct wfsd_mount m;
+	char path[PATH_MAX], buf[4096];
+	ssize_t n;
+	int fd, err;
+
+	err = wfsd_mount_resolve(mountpoint, path);
+	if (err || !wfsd_mount_of(path, &m) || !m.weightfs) {
+		fprintf(stderr, "weightfsd: %s: %s\n", mountpoint, err ? strerror(-err) : "not a weightfs mount");
+		return 1;
+	}
+	fd = connect_to(&m);
+	if (fd < 0) {
+		fprintf(stderr, "weightfsd: %s: the daemon does not answer: %s\n", mountpoint, strerror(-fd));
+		return 1;
+	}
+	const char *command = json ? "json\n" : "text\n";
+	n = send(fd, command, strlen(command), MSG_NOSIGNAL);
+	size_t total = 0;
+	while (n > 0 && (n = recv(fd, buf, sizeof(buf), 0)) > 0)
+		total += fwrite(buf, 1, (size_t)n, stdout);
+	close(fd);
+	if (n < 0 || !total || fflush(stdout)) {
+		fprintf(stderr, "weightfsd: %s: no answer from the daemon\n", mountpoint);
+		return 1;
+	}
+	return 0;
+}

@@ -1,0 +1,23 @@
+/* stats_socket.h - the daemon's private UNIX socket, and its client.
+ *
+ * The socket lies in a directory that only its owner can enter and is named by the mount's device number, so that a
+ * client finds it from the mount point alone: /run/weightfs/0-57.sock for root, else $XDG_RUNTIME_DIR/weightfs/...,
+ * else /tmp/weightfs-UID/.... The client sends "json\n" or "text\n" and reads to the end.
+ */
+#ifndef WFSD_STATS_SOCKET_H
+#define WFSD_STATS_SOCKET_H
+
+struct wfsd;
+struct wfsd_stats_server;
+
+/* Starts the thread that answers. NULL: not possible, and logged why; the mount works without. */
+struct wfsd_stats_server *wfsd_stats_server_new(struct wfsd *d, unsigned major, unsigned minor);
+/* Stops it and removes the socket. server may be NULL. */
+void wfsd_stats_server_free(struct wfsd_stats_server *server);
+/* Only removes the socket: for an exit that cannot wait for threads. */
+void wfsd_stats_server_unlink(struct wfsd_stats_server *server);
+
+/* weightfsd --stats: prints to stdout. The exit status; after a failure with one line on stderr. */
+int wfsd_stats_client(const char *mountpoint, int json);
+
+#endif

@@ -1,0 +1,66 @@
+/* store.h - the store as it lies on the disk: versions of its objects, paths beneath its root, heads of containers.
+ *
+ * All functions return 0 or -errno, are safe on any thread, and do their I/O without locks.
+ */
+#ifndef WFSD_STORE_H
+#define WFSD_STORE_H
+
+#include <limits.h>
+#include <stdbool.h>
+#include <stdint.h>
+#include <string.h>
+#include <sys/stat.h>
+
+struct wfsd;
+
+/* What makes a node the same node. A container is one version: another size or time is another node, with other pages
+ * in the kernel's cache. Anything else may change in place: size and times are 0. No padding: compared with memcmp. */
+struct wfsd_ident {
+	uint64_t dev, ino, size;
+	int64_t mtime_sec, ctime_sec;
+	uint32_t mtime_nsec, ctime_nsec;
+	uint32_t type; /* S_IFMT */
+	uint32_t container;
+};
+_Static_assert(sizeof(struct wfsd_ident) == 56, "no padding");
+
+struct wfsd_ident wfsd_ident_of(const struct stat *st, bool container);
+static inline bool wfsd_ident_equal(const struct wfsd_ident *a, const struct wfsd_ident *b)
+{
+	return !memcmp(a, b, sizeof(*a));
+}
+/* The inode number the mount shows: the same after a remount. Never 0 or 1. */
+uint64_t wfsd_ident_ino(const struct wfsd_ident *ident);
+
+/* One name of a directory as the mount shows it. */
+struct wfsd_entry {
+	char stored[NAME_MAX + 1]; /* its name in the store */
+	bool container;
+	struct wfsd_ident ident;
+	struct stat st; /* as the mount shows it: of a container with size and mtime of the original */
+};
+
+/* Walk from the store's root along a path of stored names ("" is the root) that never leaves it: no symlink is
+ * followed. Opens an O_PATH descriptor of the directory. */
+int wfsd_store_walk(const struct wfsd *d, const char *path, int *fd_ret);
+
+/* What a stored name is. -ENOENT: nothing. */
+enum wfsd_kind { WFSD_ORDINARY, WFSD_CONTAINER, WFSD_DAMAGED };
+/* Fills the entry for a stored name. *kind_ret tells how it is to be shown: ordinary under its own name, the others
+ * without the suffix. DAMAGED: *err_ret is the errno for whoever asks; st is that of the container. dir: for messages
+ * (may be NULL). */
+int wfsd_store_probe(struct wfsd *d, int dir_fd, const char *stored, struct wfsd_entry *entry, enum wfsd_kind *kind_ret,
+		     int *err_ret, const char *dir);
+/* Finds what the mount shows under a name: the plain file before the container. */
+int wfsd_store_resolve(struct wfsd *d, int dir_fd, const char *shown, struct wfsd_entry *entry, const char *dir);
+
+/* Whether a stored name could be a container's: ends in the suffix, and something is left without it. */
+bool wfsd_has_suffix(const char *stored);
+#define WFSD_SUFFIX	".wfs"
+#define WFSD_SUFFIX_LEN 4
+
+/* What is known of containers' heads, by version: bounded memory, a lost entry costs one pread. */
+struct wfsd_heads *wfsd_heads_new(void);
+void wfsd_heads_free(struct wfsd_heads *heads);
+
+#endif
