@@ -178,7 +178,7 @@ static u64 clusters_assign(struct wfs_trainer *t, unsigned nr_clusters)
 static unsigned rounds_within(const struct wfs_trainer *t, unsigned nr_clusters, unsigned most)
 {
 	u64 work = (u64)t->first[t->nr_segs] * nr_clusters;
-	return (unsigned)WFS_MIN(MAX_WORK / work + 1, (u64)most);
+	return (unsigned)WFS_MIN(MAX_WORK / (work + 1) + 1, (u64)most);
 }
 
 /* k-means with ideal code lengths until nothing moves or the time is up; returns the clusters left. */
