@@ -69,8 +69,8 @@ void wfsd_begin(struct wfsd *d, struct wfsd_request *r, fuse_req_t req)
 	s->newest = r;
 	s->busy = true;
 	pthread_mutex_unlock(&s->lock);
-	/* Either we see that the watchdog parks, or it sees our request. */
-	atomic_thread_fence(memory_order_seq_cst);
+	/* The watchdog parks first and looks at the shards then. If it took this shard's lock before us, we see that it
+	 * parks; if after us, it sees our request. */
 	if (atomic_load(&q->parked)) {
 		pthread_mutex_lock(&q->lock);
 		atomic_store(&q->parked, false);
@@ -198,8 +198,6 @@ static struct look answer_overdue(struct wfsd_requests *q)
 static void park(struct wfsd_requests *q)
 {
 	atomic_store(&q->parked, true);
-	/* Either the request sees that we park, or we see the request. */
-	atomic_thread_fence(memory_order_seq_cst);
 	struct look look = answer_overdue(q);
 	pthread_mutex_lock(&q->lock);
 	while (!q->stop && !look.busy && atomic_load(&q->parked))
