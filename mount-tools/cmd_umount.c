@@ -105,7 +105,7 @@ static int unmount(const char *path, bool lazy)
 	if (errno == EPERM)
 		return run_fusermount(path, lazy);
 	if (errno == EBUSY)
-		msg("umount: %s: files are open there: close them, or use --lazy", path);
+		msg("umount: %s: is busy: close the files that are open there, or use --lazy", path);
 	else
 		msg("umount: %s: %s", path, strerror(errno));
 	return EXIT_FAILED;

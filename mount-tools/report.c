@@ -97,8 +97,8 @@ void report_add(struct report *r, const char *path, const struct outcome *out)
 {
 	pthread_mutex_lock(&r->lock);
 	r->nr[out->action]++;
-	r->raw_bytes[out->action] += out->raw_bytes;
-	r->stored_bytes[out->action] += out->stored_bytes;
+	r->raw_bytes[out->action] += out->again ? 0 : out->raw_bytes;
+	r->stored_bytes[out->action] += out->again ? 0 : out->stored_bytes;
 	if (out->note[0] || !r->opts.json)
 		progress_clear(r->progress);
 	if (out->note[0])

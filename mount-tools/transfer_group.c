@@ -171,6 +171,13 @@ static bool try_hardlink(struct member *m)
 	return remove_other(m);
 }
 
+/* In place the directory shall end with the time it had: even a temporary that came to nothing moves it. */
+static void touch_parent(const struct member *m)
+{
+	if (m->t->in_place && m->entry->parent != TREE_NONE)
+		atomic_store(&m->t->touched[m->entry->parent], true);
+}
+
 /* Write the member's target under a temporary name, prove it, publish it. */
 static enum fill_result make_target(struct member *m)
 {
@@ -178,6 +185,7 @@ static enum fill_result make_target(struct member *m)
 	struct temp_file temp;
 	enum fill_result result;
 	int ret = temp_create(&temp, m->dst_dir, m->target);
+	touch_parent(m);
 	if (ret) {
 		member_failed_errno(m, "cannot create a temporary file", ret);
 		return FILL_FAILED;
@@ -301,8 +309,7 @@ static void remove_source(struct member *m, bool first)
 		member_failed_errno(m, "cannot open its directory again", errno);
 	else if (may_remove(m, first) && unlinkat(m->src_dir, m->name, 0))
 		member_failed_errno(m, "cannot remove the original", errno);
-	if (m->entry->parent != TREE_NONE)
-		atomic_store(&m->t->touched[m->entry->parent], true);
+	touch_parent(m);
 	close_member(m);
 }
 
@@ -355,6 +362,7 @@ void transfer_group(struct transfer *t, size_t i)
 		nr++;
 	out = xcalloc(nr, sizeof(*out));
 	for (size_t e = first; e != TREE_NONE && !transfer_stopped(t); e = t->tree.entry[e].next_link) {
+		out[k].again = k > 0;
 		init_member(&m, t, &g, e, &out[k++]);
 		run_member(&m);
 	}

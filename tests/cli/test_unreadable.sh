@@ -1,0 +1,53 @@
+#!/bin/bash
+# What cannot be read or written is named, the rest is done, the status says so. As another user than root.
+# shellcheck source=tests/cli/lib.sh
+. "$(dirname "$0")/lib.sh"
+
+[ "$(id -u)" = 0 ] || skip "needs root to become another user"
+command -v setpriv >/dev/null || skip "there is no setpriv"
+src=$dir/src
+mkdir -p "$src/closed" "$dir/home"
+weights "$src/good"
+weights "$src/secret" 1 1
+weights "$src/closed/inner" 1 2
+chmod 755 "$dir" "$src"
+chmod 644 "$src/good"
+chmod 600 "$src/secret"
+chmod 700 "$src/closed"
+chown 65534:65534 "$dir/home"
+cp "$WFS_BIN/weightfs" "$dir/weightfs"
+nobody()
+{
+	setpriv --reuid 65534 --regid 65534 --clear-groups "$dir/weightfs" "$@"
+}
+chmod 1777 "$WFS_TMP" 2>/dev/null || true
+setpriv --reuid 65534 --regid 65534 --clear-groups test -r "$src/good" || skip "other users cannot reach $dir"
+
+status=0
+nobody pack "$src" -o "$dir/home/store" --json >"$out" 2>"$err" || status=$?
+[ $status = 1 ] || fail "status $status"
+json '{f["path"] for f in d["files"] if f["action"] == "failed"} == {"secret", "closed"}'
+json '[f["path"] for f in d["files"] if f["action"] == "packed"] == ["good"]'
+[ "$(wc -l <"$err")" = 2 ] && grep -q 'secret: cannot open: Permission denied' "$err" || fail "messages: $(cat "$err")"
+[ ! -e "$dir/home/store/secret.wfs" ] || fail "secret"
+# A directory that may not be written: clear, and nothing lost.
+status=0
+nobody pack --in-place "$src/good" >"$out" 2>"$err" || status=$?
+[ $status = 1 ] && grep -q 'Permission denied' "$err" || fail "in place in a closed directory: $(cat "$err")"
+[ -f "$src/good" ] || fail "the original"
+expect 1 "Permission denied" nobody pack "$src/good" -o "$src"
+expect 1 "Permission denied" nobody pack "$src/good" -o "$src/new.wfs"
+expect 1 "Permission denied" nobody verify "$src/secret"
+expect 1 "Permission denied" nobody cat "$src/secret"
+# Another's file: its owner cannot be given, and set-id bits do not move to a new owner.
+chmod 6755 "$src/good"
+touch -d '2003-03-03 03:03:03.3Z' "$src/good"
+ok nobody pack "$src/good" -o "$dir/home/good.wfs"
+[ "$(stat -c '%a %u' "$dir/home/good.wfs")" = "755 65534" ] || fail "attributes: $(stat -c '%a %u' "$dir/home/good.wfs")"
+# Root keeps owners.
+chown 1234:5678 "$src/good"
+chmod 4750 "$src/good"
+ok weightfs pack "$src/good" -o "$dir/good.wfs"
+[ "$(stat -c '%a %u %g' "$dir/good.wfs")" = "4750 1234 5678" ] || fail "owner of the container"
+ok weightfs unpack "$dir/good.wfs" -o "$dir/good"
+[ "$(stat -c '%a %u %g %y' "$dir/good")" = "$(stat -c '%a %u %g %y' "$src/good")" ] || fail "owner of what came back"
