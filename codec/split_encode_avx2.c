@@ -1,7 +1,8 @@
 /* split_encode_avx2.c - the encoder's AVX2 kernel: words of 1, 2 and 4 bytes; 8 bytes take the scalar functions.
  *
  * A row is handled as two halves of 32 positions. In lane order (FORMAT.md 2.1) the 16-byte groups of words that one
- * 128-bit lane needs lie 64 bytes apart, so the in-lane pack instructions bring words into position order.
+ * 128-bit lane needs lie 64 bytes apart, so the in-lane pack instructions bring words into position order. Loops over
+ * the bytes of a word are unrolled by order: gcc -O2 would keep them, and their arrays in memory.
  */
 #include "split_encode.h"
 
@@ -144,6 +145,7 @@ INLINE_AVX2 void fields_load(const unsigned word, struct wfs_split s, const u8 *
 	for (size_t i = 0; i < nr_supers * WFS_SUPER_ROWS * 2; i++, field += WFS_LANES / 2) {
 		const u8 *p = raw + i / 2 * WFS_LANES * word + i % 2 * 32;
 		__m256i x[4];
+#pragma GCC unroll 8
 		for (unsigned g = 0; g < word; g++)
 			x[g] = words_load(word, s.rot, p + 64 * g);
 		if (word == 1) {
@@ -203,27 +205,29 @@ INLINE_AVX2 u8 *rest_pack(const unsigned word, struct wfs_split s, unsigned mode
 	u8 *planes = rest + WFS_LANES * packing.partial;
 	__m256i partial[WFS_SUPER_ROWS][2], plane[4], x[4];
 
-	for (unsigned r = 0; r < WFS_SUPER_ROWS; r++)
+	for (unsigned r = 0; r < WFS_SUPER_ROWS; r++) {
+#pragma GCC unroll 8
 		for (unsigned h = 0; h < 2; h++) {
+			u8 *out = planes + WFS_LANES * r + 32 * h;
+#pragma GCC unroll 8
 			for (unsigned g = 0; g < word; g++) {
 				x[g] = words_load(word, s.rot, raw + (r * word + g) * WFS_LANES + 32 * h);
 				if (word > 1 && mode)
 					x[g] = words_in_mode(word, mode, x[g]);
 			}
 			planes_split(word, x, plane);
-			partial[r][h] = _mm256_and_si256(plane[0], mask);
-			for (unsigned k = 1; k < word; k++) {
-				unsigned below = word - k; /* planes from this one down */
-				if (below == packing.planes + 1u)
-					partial[r][h] = _mm256_and_si256(plane[k], mask);
-			}
+			partial[r][h] = plane[0];
+#pragma GCC unroll 8
 			for (unsigned k = 0; k < word; k++) {
-				unsigned below = word - k;
-				if (below <= packing.planes)
-					store256(planes + (packing.planes - below) * WFS_SUPER + WFS_LANES * r + 32 * h,
-						 plane[k]);
+				unsigned left = word - k; /* planes from this one on */
+				if (left == packing.planes + 1u)
+					partial[r][h] = plane[k];
+				if (left <= packing.planes)
+					store256(out + (packing.planes - left) * WFS_SUPER, plane[k]);
 			}
+			partial[r][h] = _mm256_and_si256(partial[r][h], mask);
 		}
+	}
 	partial_pack(partial, packing.partial, rest);
 	return planes + (size_t)WFS_SUPER * packing.planes;
 }

@@ -2,7 +2,8 @@
  * the scalar functions.
  *
  * In lane order (FORMAT.md 2.1) the in-lane pack instructions bring the words of a row into position order: one vector
- * holds one byte of all 64 words. Tables of up to 512 bytes are looked up in registers.
+ * holds one byte of all 64 words. Tables of up to 512 bytes are looked up in registers. Loops over the bytes of a word
+ * are unrolled by order: gcc -O2 would keep them, and their arrays in memory.
  */
 #include "split_encode.h"
 
@@ -103,6 +104,7 @@ INLINE_VBMI void fields_load(const unsigned word, struct wfs_split s, const u8 *
 
 	for (size_t r = 0; r < nr_supers * WFS_SUPER_ROWS; r++, field += WFS_LANES, raw += WFS_LANES * word) {
 		__m512i x[4], a, b;
+#pragma GCC unroll 8
 		for (unsigned g = 0; g < word; g++)
 			x[g] = words_load(word, s.rot, raw + 64 * g);
 		if (word == 1) {
@@ -183,29 +185,34 @@ INLINE_VBMI u8 *superrow_cut(const unsigned word, struct wfs_split s, const stru
 	const __m512i mask = _mm512_set1_epi8((char)((1 << packing.partial) - 1));
 	u8 *planes = rest + WFS_LANES * packing.partial;
 	__m512i partial[WFS_SUPER_ROWS], map[8];
-
+#pragma GCC unroll 8
 	for (unsigned i = 0; i < 8; i++)
 		map[i] = load512(table->map + 64 * i);
 	for (unsigned r = 0; r < WFS_SUPER_ROWS; r++) {
 		__m512i x[4], plane[4];
+#pragma GCC unroll 8
 		for (unsigned g = 0; g < word; g++)
 			x[g] = words_load(word, s.rot, raw + (r * word + g) * WFS_LANES);
 		planes_split(word, x, plane);
 		if (s.field <= MAP_FIELD)
 			store512(sym + r * WFS_LANES, map_look_up(s, map, plane[0], plane[word > 1]));
 		if (word > 1 && mode) {
+#pragma GCC unroll 8
 			for (unsigned g = 0; g < word; g++)
 				x[g] = words_in_mode(word, mode, x[g]);
 			planes_split(word, x, plane);
 		}
+		u8 *out = planes + WFS_LANES * r;
 		partial[r] = plane[0];
-		for (unsigned k = 1; k < word; k++)
-			if (word - k == packing.planes + 1u)
+#pragma GCC unroll 8
+		for (unsigned k = 0; k < word; k++) {
+			unsigned left = word - k; /* planes from this one on */
+			if (left == packing.planes + 1u)
 				partial[r] = plane[k];
+			if (left <= packing.planes)
+				store512(out + (packing.planes - left) * WFS_SUPER, plane[k]);
+		}
 		partial[r] = _mm512_and_si512(partial[r], mask);
-		for (unsigned k = 0; k < word; k++)
-			if (word - k <= packing.planes)
-				store512(planes + (packing.planes - (word - k)) * WFS_SUPER + WFS_LANES * r, plane[k]);
 	}
 	partial_pack(partial, packing.partial, rest);
 	return planes + (size_t)WFS_SUPER * packing.planes;
