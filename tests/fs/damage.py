@@ -50,7 +50,7 @@ def make(container, store):
     put("both-metadata", HEAD + 20, copy_b + 20)
     put("both-heads-but-magic", 20, tail + 20)
     put("both-heads", zero=[(0, HEAD), (tail, len(good))])
-    put("longer", 0)
+    put("longer")
     with open(os.path.join(store, "longer.wfs"), "ab") as f:
         f.write(b"x")
     with open(os.path.join(store, "empty.wfs"), "wb"):

@@ -4,7 +4,7 @@
 . "$(dirname "$0")/lib.sh"
 
 "$WFS_PYTHON" "$tests/zoo/zoo.py" "$dir/zoo"
-pack "$dir/zoo/dtype-bf16.safetensors" "$dir/one"
+pack "$dir/zoo/dtype-bf16.safetensors" "$dir/one.wfs"
 mkdir "$dir/store" "$dir/mnt"
 mounts+=("$dir/mnt")
 "$WFS_PYTHON" - "$dir" "$WFS_BIN/weightfs" <<'END' || fail "a big store"
@@ -15,7 +15,7 @@ for d in range(100):
     for i in range(1000):
         path = f"{top}/store/d{d:02}/f{i:03}"
         if i % 10 == 0:
-            os.link(f"{top}/one", path + ".wfs")
+            os.link(f"{top}/one.wfs", path + ".wfs")
         else:
             with open(path, "w") as f:
                 f.write(path)

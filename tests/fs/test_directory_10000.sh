@@ -5,14 +5,14 @@
 
 "$WFS_PYTHON" "$tests/zoo/zoo.py" "$dir/zoo"
 mkdir "$dir/store"
-pack "$dir/zoo/tensors-alternating-dtypes.safetensors" "$dir/one"
+pack "$dir/zoo/tensors-alternating-dtypes.safetensors" "$dir/one.wfs"
 "$WFS_PYTHON" - "$dir" <<'END'
 import os, sys
 top = sys.argv[1]
 for i in range(10000):
     name = f"{top}/store/shard-{i:05}-of-10000." + "x" * (i % 100)
     if i % 3 == 0:
-        os.link(f"{top}/one", name + ".wfs")  # one inode, many names
+        os.link(f"{top}/one.wfs", name + ".wfs")  # one inode, many names
     elif i % 3 == 1:
         open(name, "w").write(str(i))
     else:

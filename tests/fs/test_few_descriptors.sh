@@ -5,13 +5,13 @@
 
 "$WFS_PYTHON" "$tests/zoo/zoo.py" "$dir/zoo"
 mkdir "$dir/store"
-pack "$dir/zoo/dtype-bf16.safetensors" "$dir/one"
+pack "$dir/zoo/dtype-bf16.safetensors" "$dir/one.wfs"
 for i in {0..199}; do
-	cp "$dir/one" "$dir/store/m$i.wfs"
+	cp "$dir/one.wfs" "$dir/store/m$i.wfs"
 done
-ulimit -S -n 40 -H -n 60
+ulimit -S -n 40
 mount_store "$dir/store" "$dir/mnt"
-ulimit -S -n 60
+ulimit -S -n "$(ulimit -H -n)"
 "$WFS_PYTHON" - "$dir/mnt" "$dir/zoo/dtype-bf16.safetensors" <<'END' || fail "with few descriptors"
 import errno, os, sys
 mnt, original = sys.argv[1:]

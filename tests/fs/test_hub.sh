@@ -45,7 +45,8 @@ for blob in "$hub"/models--*/blobs/*; do
 	[ ${#name} -ne 64 ] || [ "$(sha256sum "$blob" | cut -d' ' -f1)" = "$name" ] || fail "blob $name"
 done
 link=$hub/models--org--one/snapshots/$commit/sub/folder/weights.safetensors
-access "$dir/zoo/dtype-bf16.safetensors" "$link" || fail "through the link"
+access "$dir/zoo/dtype-bf16.safetensors" "$(realpath "$link")" || fail "the blob"
+cmp "$dir/zoo/dtype-bf16.safetensors" "$link" || fail "through the link"
 [ "$(realpath "$link")" = "$(realpath "$hub")/models--org--one/blobs/$(sha256sum "$link" | cut -d' ' -f1)" ] ||
 	fail "realpath of a snapshot link"
 unmount "$hub"

@@ -38,7 +38,8 @@ for turn in range(4):
         assert os.pread(fd, 100000, off) == data[off : off + 100000], i
 END
 after=$(find "/proc/$daemon/fd" -type l | wc -l)
-[ "$after" -le $((before + 64)) ] || fail "the daemon holds $after descriptors, $before before"
+# Some files are kept open for a while, none for good.
+[ "$after" -le $((before + 128)) ] || fail "the daemon holds $after descriptors, $before before"
 # The cap, a constant for code, threads and buffers; far below the 400 MB that were decoded.
 peak=$(awk '/VmHWM/ { print int($2 / 1024) }' "/proc/$daemon/status")
 [ "$peak" -le $((32 + 160)) ] || fail "the daemon took $peak MiB with a cache of 32"

@@ -14,7 +14,7 @@ echo hello >.wfs
 mkdir folder.wfs
 pack "$b" folder.wfs/inner.wfs
 pack "$a" twice.wfs.wfs
-pack "$dir/store/both.wfs" packed-container.wfs.wfs
+pack "$dir/store/both.wfs" container-as-it-is.wfs
 ln -s ordinary.wfs link.wfs
 ln -s both.wfs link-to-container
 pack "$a" target.wfs
@@ -32,7 +32,7 @@ mount_store "$dir/store" "$dir/mnt" -o "log=$dir/log"
 cd "$dir/mnt" || exit
 find . -mindepth 1 -maxdepth 1 -printf '%f\n' | sort | diff - <(
 	find "$dir/store" -mindepth 1 -maxdepth 1 -printf '%f\n' |
-	sed 's/^\(both\|twice.wfs\|target\|hardlink\|packed-container.wfs\)\.wfs$/\1/' | sort -u
+	sed 's/^\(both\|twice.wfs\|target\|hardlink\|container-as-it-is\)\.wfs$/\1/' | sort -u
 ) || fail "the listing"
 cmp "$b" both || fail "the plain file beside its container does not win"
 expect_status 1 test -e both.wfs
@@ -41,7 +41,7 @@ expect_status 1 test -e ordinary
 cmp "$dir/store/.wfs" .wfs || fail "a file called .wfs"
 cmp "$b" folder.wfs/inner || fail "a folder with the suffix"
 cmp "$a" twice.wfs || fail "the suffix twice"
-cmp "$dir/store/both.wfs" packed-container.wfs || fail "a container in a container"
+cmp "$a" container-as-it-is || fail "a container that was packed again"
 [ "$(readlink link.wfs)" = ordinary.wfs ] || fail "a link with the suffix"
 [ "$(readlink link-to-container)" = both.wfs ] || fail "a link is not shown as it is"
 cmp "$a" link-to-original || fail "a link to a name that only the mount has"

@@ -26,7 +26,8 @@ for name in values-tied dtype-f32 values-rows-of-unlike-scale; do
 		else
 			"$WFS_PYTHON" - "$dir/mnt/$name" <<'END'
 import mmap, random, sys
-view = mmap.mmap(open(sys.argv[1], "rb").fileno(), 0, mmap.MAP_SHARED, mmap.PROT_READ)
+with open(sys.argv[1], "rb") as f:
+    view = mmap.mmap(f.fileno(), 0, mmap.MAP_SHARED, mmap.PROT_READ)
 view.madvise(mmap.MADV_RANDOM)
 pages = list(range(0, len(view), 4096))
 random.Random(1).shuffle(pages)

@@ -4,7 +4,16 @@
 . "$(dirname "$0")/lib.sh"
 
 [ "$(id -u)" = 0 ] || skip "needs root to become other users"
-command -v setpriv fusermount3 >/dev/null || skip "needs setpriv and fusermount3"
+command -v setpriv fusermount3 unshare >/dev/null || skip "needs setpriv, fusermount3 and unshare"
+# Where only root may open /dev/fuse (udev opens it to all), give it its usual mode in a mount namespace of our own.
+if [ "$(stat -L -c %a /dev/fuse)" != 666 ] && [ -z "${WFS_TEST_UNSHARED-}" ]; then
+	WFS_TEST_UNSHARED=1 unshare --mount --propagation private bash "$0"
+	exit
+fi
+if [ -n "${WFS_TEST_UNSHARED-}" ]; then
+	mknod -m 666 "$dir/fuse" c 10 229 || skip "cannot make a device here"
+	mount --bind "$dir/fuse" /dev/fuse || skip "cannot mount a device here"
+fi
 as()
 {
 	local uid=$1

@@ -34,7 +34,8 @@ for name in dtype-f32.safetensors text.txt random-1048576.bin config.json; do
 	access "$dir/src/zoo/$name" "$dir/mnt/zoo/$name" || fail "$name"
 	access_many "$dir/src/zoo/$name" "$dir/mnt/zoo/$name" || fail "$name"
 done
-(cd "$dir/mnt" && tar cf - .) | (mkdir "$dir/untar" && cd "$dir/untar" && tar xpf -)
+mkdir "$dir/untar"
+tar -C "$dir/mnt" --format=pax -cf - . | tar -C "$dir/untar" --warning=no-timestamp -xpf -
 same_tree "$dir/src" "$dir/untar"
 cp -a "$dir/mnt" "$dir/copy"
 same_tree "$dir/src" "$dir/copy"
