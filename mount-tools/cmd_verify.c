@@ -87,7 +87,9 @@ static void add_result(struct verify *v, const struct item *item, const struct v
 	v->stored_bytes += r->stored_bytes;
 	if (failed(r->verdict) || !v->json)
 		progress_clear(v->opts.progress);
-	if (failed(r->verdict))
+	if (r->verdict == VERDICT_ERROR || r->verdict == VERDICT_NONE)
+		msg("%s: %s", item->shown, r->reason);
+	else if (failed(r->verdict))
 		msg("%s: %s: %s", item->shown, verdict_name(r->verdict), r->reason);
 	if (v->json)
 		print_json(v, item->shown, r);

@@ -23,7 +23,7 @@ enum { NOTE_BYTES = 512 };
 struct outcome {
 	enum action action;
 	uint64_t raw_bytes, stored_bytes; /* of the original, and what it takes in the store */
-	bool again; /* another name of a file whose bytes are counted already */
+	bool again;			  /* another name of a file whose bytes are counted already */
 	bool has_sha256;
 	uint8_t sha256[SHA256_BYTES];
 	char note[NOTE_BYTES]; /* why it failed, or what the user should know; "" */

@@ -202,7 +202,7 @@ static int compare_jobs(const void *a, const void *b, void *in_place)
 	if (big_x != big_y)
 		return big_x ? 1 : -1;
 	/* In place each file frees space: on a full disk the small ones make room for the big ones. */
-	if (*(const bool *)in_place && big_x && x->size != y->size)
+	if (*(const bool *)in_place && x->size != y->size)
 		return x->size < y->size ? -1 : 1;
 	return x->entry < y->entry ? -1 : 1;
 }
@@ -215,7 +215,7 @@ static void plan(struct transfer *t)
 		const struct tree_entry *e = &t->tree.entry[i];
 		if (!S_ISREG(e->st.st_mode) || e->first_link != i)
 			continue;
-		t->job[t->nr_jobs] = (struct job){i, e->st.st_size, t->ops->work(t, e)};
+		t->job[t->nr_jobs] = (struct job){.entry = i, .size = e->st.st_size, .work = t->ops->work(t, e)};
 		t->nr_small_jobs += e->st.st_size < small_file_bytes;
 		total_work += t->job[t->nr_jobs++].work;
 	}
@@ -236,8 +236,12 @@ static void run_files(struct transfer *t)
 	t->job_offset = 0;
 	t->threads_per_job = 1;
 	parallel_for(t->nr_small_jobs, MIN(t->opts->nr_threads, (unsigned)MAX_SMALL_WORKERS), run_job, t);
-	t->job_offset = t->nr_small_jobs;
+	t->alone = true;
 	t->threads_per_job = t->opts->nr_threads;
+	for (size_t i = 0; i < t->nr_small_jobs; i++)
+		if (t->job[i].again)
+			transfer_group(t, i);
+	t->job_offset = t->nr_small_jobs;
 	parallel_for(t->nr_jobs - t->nr_small_jobs, 1, run_job, t);
 }
 

@@ -33,6 +33,7 @@ struct job {
 	size_t entry; /* its first name */
 	off_t size;
 	uint64_t work; /* what it counts for in the progress */
+	bool again;    /* to be tried once more, alone */
 };
 
 struct transfer {
@@ -49,6 +50,7 @@ struct transfer {
 	size_t nr_jobs, nr_small_jobs;
 	size_t job_offset; /* of the jobs that run now, and the threads each may use */
 	unsigned threads_per_job;
+	bool alone;	      /* one job at a time */
 	atomic_bool *touched; /* in place: directories in which something changed, by entry */
 	sigset_t signals;     /* SIGINT and its like: blocked, and looked for now and then */
 	atomic_int stop;      /* enum stop_reason */
@@ -65,6 +67,7 @@ struct group {
 	uint8_t sha256[SHA256_BYTES]; /* of the source file's bytes */
 	struct wfs_head head;	      /* unpack: of the container */
 	uint64_t work_done;	      /* told to the progress */
+	bool disk_full;		      /* in place, beside other jobs: these may free what it needs */
 };
 
 struct member {
@@ -117,7 +120,7 @@ void transfer_finish_directories(struct transfer *t);
 void transfer_group(struct transfer *t, size_t i);
 /* Note a failure of a member; returns false. */
 bool member_failed(struct member *m, const char *fmt, ...) PRINTF_LIKE(2, 3);
-/* The same for a system call: "cannot read: ..."; a full disk stops everything. */
+/* The same for a system call: "cannot read: ..."; a full disk stops everything, unless other jobs may free space. */
 bool member_failed_errno(struct member *m, const char *what, int sys_errno);
 /* The same for the codec; reader may be NULL. A cancelled call leaves no note: it was not reached. */
 bool member_failed_wfs(struct member *m, const struct wfs_reader *reader, const struct wfs_error *err);

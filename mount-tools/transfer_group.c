@@ -22,8 +22,12 @@ bool member_failed(struct member *m, const char *fmt, ...)
 
 bool member_failed_errno(struct member *m, const char *what, int sys_errno)
 {
-	if (sys_errno == ENOSPC || sys_errno == EDQUOT)
-		atomic_store(&m->t->stop, STOP_DISK_FULL);
+	if (sys_errno == ENOSPC || sys_errno == EDQUOT) {
+		if (m->t->in_place && !m->t->alone)
+			m->group->disk_full = true;
+		else
+			atomic_store(&m->t->stop, STOP_DISK_FULL);
+	}
 	return member_failed(m, "%s: %s", what, strerror(sys_errno));
 }
 
@@ -350,6 +354,17 @@ static void remove_sources(struct transfer *t, struct group *g, size_t first_ent
 	}
 }
 
+static void finish_group(struct transfer *t, struct group *g, size_t i, struct outcome *out, size_t nr)
+{
+	size_t e = t->job[i].entry;
+	if (t->in_place && !t->opts->dry_run)
+		remove_sources(t, g, e, out, nr);
+	for (size_t k = 0; k < nr; e = t->tree.entry[e].next_link, k++)
+		if (out[k].action != ACTION_NONE)
+			report_add(t->report, t->single ? t->opts->source : t->tree.entry[e].path, &out[k]);
+	progress_add(t->progress, t->job[i].work - MIN(g->work_done, t->job[i].work));
+}
+
 void transfer_group(struct transfer *t, size_t i)
 {
 	size_t first = t->job[i].entry, nr = 0, k = 0;
@@ -366,13 +381,9 @@ void transfer_group(struct transfer *t, size_t i)
 		init_member(&m, t, &g, e, &out[k++]);
 		run_member(&m);
 	}
-	if (t->in_place && !t->opts->dry_run)
-		remove_sources(t, &g, first, out, nr);
-	k = 0;
-	for (size_t e = first; e != TREE_NONE; e = t->tree.entry[e].next_link, k++)
-		if (out[k].action != ACTION_NONE)
-			report_add(t->report, t->single ? t->opts->source : t->tree.entry[e].path, &out[k]);
-	progress_add(t->progress, t->job[i].work - MIN(g.work_done, t->job[i].work));
+	t->job[i].again = g.disk_full;
+	if (!g.disk_full)
+		finish_group(t, &g, i, out, nr);
 	for (unsigned f = 0; f < NR_FORMS; f++)
 		free(g.artifact[f]);
 	free(out);
