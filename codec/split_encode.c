@@ -39,8 +39,8 @@ static void symbols_expand(const struct wfs_table *t, struct wfs_encode_table *e
 		e->jump[i] = e->jump[sym];
 		e->recip16_lo[i] = (u8)recip16;
 		e->recip16_hi[i] = (u8)(recip16 >> 8);
-		e->sym[i] = (struct wfs_encode_sym){WFS_CEIL_DIV(1u << 24, freq), e->freq[i], e->base[i], e->first[i],
-						    e->jump[i]};
+		e->sym[i] = (struct wfs_encode_sym){WFS_CEIL_DIV(1u << 24, freq), (u8)(256 - freq), e->base[i],
+						    e->first[i], e->jump[i]};
 	}
 }
 

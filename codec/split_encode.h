@@ -40,13 +40,14 @@ static WFS_ALWAYS_INLINE u32 wfs_chunk_cost(const u16 *count, const u16 *cost)
 
 /* ---- encode pools ---- */
 
-/* Pushing a symbol of frequency f on a state x < 256 f gives q = x / f and the rank x mod f, whose slot is
- * base + rank, plus jump when rank >= first (the symbol's second run). recip = 2^24 / f rounded up makes q exactly
- * x * recip >> 24: the product is too large by less than x < 256 f, a share of 2^24 smaller than the 1 / f that the
- * fraction of x / f lacks to the next integer, because f^2 < 2^16. */
+/* Pushing a symbol of frequency f on a state x < 256 f gives q = x / f and the rank x mod f, together x + q * rest =
+ * q << 8 | rank. The rank's slot is base + rank, plus jump when rank >= first (the symbol's second run). recip = 2^24 /
+ * f rounded up makes q exactly x * recip >> 24: the product is too large by less than x < 256 f, a share of 2^24
+ * smaller than the 1 / f that the fraction of x / f lacks to the next integer, because f^2 < 2^16. */
 struct wfs_encode_sym {
 	u32 recip;
-	u8 freq, base, first, jump;
+	u8 rest; /* 256 - f */
+	u8 base, first, jump;
 };
 struct wfs_encode_table {
 	/* for vector look-ups by symbol id; recip16 = floor(65536 / f), 65535 for f = 1 */

@@ -92,12 +92,12 @@ static unsigned choose_scalar(const struct wfs_encode_pool *pool, const u16 *fie
 struct rest_planes {
 	u8 partial[WFS_SUPER];
 	u8 *planes;
-	unsigned rest_bits, shift, keep_sign, nr_planes;
+	unsigned shift, keep_sign;
 	size_t plane_bytes;
 };
 
-static WFS_ALWAYS_INLINE void word_cut(const unsigned word, struct wfs_split s, const u8 *map, const u8 *raw,
-				       struct rest_planes *p, size_t at, u8 *sym)
+static WFS_ALWAYS_INLINE void word_cut(const unsigned word, const unsigned nr_planes, struct wfs_split s, const u8 *map,
+				       const u8 *raw, struct rest_planes *p, size_t at, u8 *sym)
 {
 	u64 x = word_rotated(word, raw, s.rot);
 	u64 rest = x & ((1ull << (8 * word - s.field)) - 1);
@@ -106,21 +106,22 @@ static WFS_ALWAYS_INLINE void word_cut(const unsigned word, struct wfs_split s, 
 	if (p->keep_sign)
 		v = v << 1 | (x & 1);
 	sym[at] = map[x >> (8 * word - s.field)];
-	p->partial[at] = (u8)(v >> 8 * p->nr_planes);
-	for (unsigned k = 0; k < p->nr_planes; k++)
-		p->planes[k * p->plane_bytes + at] = (u8)(v >> 8 * (p->nr_planes - 1 - k));
+	p->partial[at] = (u8)(v >> 8 * nr_planes);
+	for (unsigned k = 0; k < nr_planes; k++)
+		p->planes[k * p->plane_bytes + at] = (u8)(v >> 8 * (nr_planes - 1 - k));
 }
 
 /* Lane order: 4 quarters of 16 positions, each of `word` groups of J = 16 / word consecutive words. */
-static WFS_ALWAYS_INLINE void rows_cut(const unsigned word, struct wfs_split s, const u8 *map, const u8 *raw,
-				       unsigned rows, struct rest_planes *p, u8 *sym)
+static WFS_ALWAYS_INLINE void rows_cut(const unsigned word, const unsigned nr_planes, struct wfs_split s, const u8 *map,
+				       const u8 *raw, unsigned rows, struct rest_planes *p, u8 *sym)
 {
 	const unsigned per = 16 / word;
 	for (unsigned r = 0; r < rows; r++, raw += WFS_LANES * word)
 		for (unsigned quarter = 0; quarter < 4; quarter++)
 			for (unsigned group = 0; group < word; group++)
 				for (unsigned i = 0; i < per; i++)
-					word_cut(word, s, map, raw + (per * quarter + 4 * per * group + i) * word, p,
+					word_cut(word, nr_planes, s, map,
+						 raw + (per * quarter + 4 * per * group + i) * word, p,
 						 r * WFS_LANES + 16 * quarter + per * group + i, sym);
 }
 
@@ -151,23 +152,19 @@ u8 *wfs_encode_unit_scalar(struct wfs_split s, const struct wfs_encode_table *ta
 		raw = padded;
 	}
 	p.planes = rest + WFS_LANES * (full ? packing.partial : packing.partial ? rows : 0);
-	p.nr_planes = packing.planes;
 	p.plane_bytes = (size_t)rows * WFS_LANES;
 	p.keep_sign = wfs_mode_sign(mode) == 0;
 	p.shift = wfs_mode_zeros(mode) + 1;
-	switch (s.word) {
-	case 1:
-		rows_cut(1, s, table->map, raw, rows, &p, sym);
-		break;
-	case 2:
-		rows_cut(2, s, table->map, raw, rows, &p, sym);
-		break;
-	case 4:
-		rows_cut(4, s, table->map, raw, rows, &p, sym);
-		break;
-	default:
-		rows_cut(8, s, table->map, raw, rows, &p, sym);
-	}
+	if (s.word == 1)
+		rows_cut(1, 0, s, table->map, raw, rows, &p, sym);
+	else if (s.word == 2 && packing.planes)
+		rows_cut(2, 1, s, table->map, raw, rows, &p, sym);
+	else if (s.word == 2)
+		rows_cut(2, 0, s, table->map, raw, rows, &p, sym);
+	else if (s.word == 4)
+		rows_cut(4, packing.planes, s, table->map, raw, rows, &p, sym);
+	else
+		rows_cut(8, packing.planes, s, table->map, raw, rows, &p, sym);
 	if (full)
 		partial_pack(p.partial, packing.partial, rest);
 	else if (packing.partial)
@@ -197,15 +194,14 @@ static size_t escapes_scalar(const u8 *sym, size_t nr_rows, u8 *nibble)
 static WFS_ALWAYS_INLINE u8 *symbol_push(const struct wfs_encode_sym *sym, u16 *state, u8 *end)
 {
 	const struct wfs_encode_sym a = *sym;
-	u32 x = *state, freq = a.freq;
+	u32 x = *state;
 
 	end[-1] = (u8)x;
-	u32 whole = x >= freq << 8; /* too large to push on: a byte leaves */
+	u32 whole = (x + (a.rest << 8)) >> 16; /* x >= f << 8, too large to push on: a byte leaves */
 	end -= whole;
-	x >>= 8 & -whole;
-	u32 q = (u32)((u64)x * a.recip >> 24), rank = x - q * freq;
-	u32 slot = rank + a.base + (a.jump & -(u32)(rank >= a.first));
-	*state = (u16)(q << 8 | (slot & 255));
+	x >>= 8 * whole;
+	x += (u32)((u64)x * a.recip >> 24) * a.rest; /* q << 8 | rank */
+	*state = (u16)(x + a.base + ((u8)x >= a.first ? a.jump : 0));
 	return end;
 }
 
