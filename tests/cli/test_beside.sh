@@ -1,6 +1,6 @@
 #!/bin/bash
 # x beside x.wfs, containers and damaged containers in the source, what an earlier run left in the other form.
-# shellcheck source=tests/cli/lib.sh
+# shellcheck source=tests/cli/lib.sh disable=SC2015 # "a && b || fail" is meant for either
 . "$(dirname "$0")/lib.sh"
 
 src=$dir/src

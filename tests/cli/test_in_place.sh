@@ -1,6 +1,6 @@
 #!/bin/bash
 # --in-place: files become containers, unpack --in-place undoes it, and nothing else in the tree changes.
-# shellcheck source=tests/cli/lib.sh
+# shellcheck source=tests/cli/lib.sh disable=SC2015 # "a && b || fail" is meant for either
 . "$(dirname "$0")/lib.sh"
 
 tree=$dir/tree

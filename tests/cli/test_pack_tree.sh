@@ -1,6 +1,6 @@
 #!/bin/bash
 # A tree with everything in it is packed and unpacked: the same tree comes back, and what can be a container is one.
-# shellcheck source=tests/cli/lib.sh
+# shellcheck source=tests/cli/lib.sh disable=SC2015 # "a && b || fail" is meant for either
 . "$(dirname "$0")/lib.sh"
 
 src=$dir/src store=$dir/store back=$dir/back

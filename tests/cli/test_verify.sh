@@ -1,6 +1,6 @@
 #!/bin/bash
 # verify: what is whole, what is damaged and where; spare copies; the golden containers and those that must be refused.
-# shellcheck source=tests/cli/lib.sh
+# shellcheck source=tests/cli/lib.sh disable=SC2015 # "a && b || fail" is meant for either
 . "$(dirname "$0")/lib.sh"
 
 cd "$dir"
