@@ -22,8 +22,8 @@ enum {
 
 /* ---- table_build.c ---- */
 
-/* The best table found for nr_values = 2^field counts (at least one; all zero is fine) whose sum is below 2^32. Always
- * a table that FORMAT.md 2.3 allows. */
+/* The best table found for a histogram of 2^field counts, whose sum is below 2^32 and may be 0. Always a table that
+ * FORMAT.md 2.3 allows. */
 void wfs_table_build(const u32 *hist, struct wfs_split s, struct wfs_table *table_ret);
 /* What a word with each field value costs beside its rest bits, in 1/WFS_COST_UNIT bit: 2^field entries, each below
  * 2^15 (at most 8 + 4 + 96 bits). */
