@@ -10,7 +10,7 @@ build='cc:gcc stdio.h:libc6-dev make:make pkg-config:pkg-config fuse3/fuse_lowle
 	lz4.h:liblz4-dev xxhash.h:libxxhash-dev openssl/evp.h:libssl-dev'
 python='python3:python3 python3-venv!:python3-venv'
 # One version of the formatter everywhere, since each formats a little differently.
-lint='clang-format-14:clang-format-14 clang-tidy-14:clang-tidy-14 cppcheck:cppcheck shellcheck:shellcheck
+lint='clang-format-14:clang-format-14 clang-tidy-14:clang-tidy-14 shellcheck:shellcheck
 	git:git nm:binutils'
 fuzz='clang-14:clang-14 libFuzzer!:libclang-rt-14-dev'
 check="$lint $fuzz man:man-db groff:groff lz4:lz4 findmnt:util-linux setfattr:attr"

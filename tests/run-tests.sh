@@ -14,7 +14,7 @@ BUILD=$(realpath -m "${BUILD:-build}")
 jobs=$(nproc)
 limit_seconds=900 # for one test: reached only by one that hangs
 export BUILD
-export WFS_BIN=$BUILD WFS_TMP=$BUILD/tmp WFS_CORPORA=$BUILD/corpora WFS_PYTHON=
+export WFS_BIN=$BUILD WFS_TMP=$BUILD/tmp WFS_CORPORA=$BUILD/corpora WFS_PYTHON=${WFS_PYTHON-}
 export ASAN_OPTIONS=detect_leaks=1:abort_on_error=1:strict_string_checks=1
 export UBSAN_OPTIONS=print_stacktrace=1:halt_on_error=1
 export TSAN_OPTIONS=halt_on_error=1:second_deadlock_stack=1
@@ -203,7 +203,7 @@ man_pages()
 	for page in man/*.[1-9]; do
 		problems=$(man --warnings -E UTF-8 -l -Tutf8 -Z "$page" 2>&1 >/dev/null)
 		[ -z "$problems" ] || { echo "$page: $problems"; return 1; }
-		groff -man -Tutf8 -ww -z "$page" 2>&1 | grep . && { echo "$page: see above"; return 1; }
+		groff -t -man -Tutf8 -ww -z "$page" 2>&1 | grep . && { echo "$page: see above"; return 1; }
 	done
 	return 0
 }
@@ -227,7 +227,7 @@ list_tests()
 	for variant in gcc clang asan tsan plain; do
 		echo "build/$variant build_$variant"
 	done
-	for name in format layers rules shellcheck symbols cppcheck tidy; do
+	for name in format layers rules shellcheck symbols tidy; do
 		echo "lint/$name lint $name"
 	done
 	for variant in '' clang asan tsan; do

@@ -101,7 +101,7 @@ def read_speed(path):
 
 
 def cold_speeds(demo, pairs):
-    """Medians of (mounted, plain) over rounds with nothing cached: a new mount each time, the disk behind it dropped."""
+    """Medians of (mounted, plain) with nothing cached: a new mount each round, the pages behind it dropped."""
     mounted, plain = [], []
     largest = max(pairs, key=lambda pair: os.path.getsize(pair[0]))
     for _ in range(ROUNDS):
