@@ -11,7 +11,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/mman.h>
 #include <sys/stat.h>
 
 /* Encoding is slower than decoding and needs no more than this to be known. */
@@ -47,17 +46,11 @@ static bool fail(const struct bench *b, const struct wfs_reader *reader, const s
 /* Touched, so that no page fault is measured. Plain pages, as the buffers of most programs have them. */
 static void *big_buffer(uint64_t len)
 {
-	void *p = mmap(NULL, len ? len : 1, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-	if (p == MAP_FAILED)
-		return NULL;
-	memset(p, 0, len);
-	return p;
-}
-
-static void free_buffer(void *p, uint64_t len)
-{
+	static const size_t line_bytes = 64;
+	void *p = aligned_alloc(line_bytes, (len / line_bytes + 1) * line_bytes);
 	if (p)
-		munmap(p, len ? len : 1);
+		memset(p, 0, len);
+	return p;
 }
 
 static double *new_times(size_t nr)
@@ -283,9 +276,9 @@ bool bench_run(const char *path, int fd, const struct bench_opts *opts, struct b
 		result_ret->sample_bytes = b.raw_len;
 		result_ret->saved_percent = saved_percent(info.head.raw_len, (uint64_t)st.st_size);
 	}
-	free_buffer(b.comp, b.comp_len);
-	free_buffer(b.want, b.raw_len);
-	free_buffer(b.out, b.raw_len);
+	free(b.comp);
+	free(b.want);
+	free(b.out);
 	wfs_scratch_free(b.scratch);
 	free(b.sample);
 	free(b.best_memcpy);

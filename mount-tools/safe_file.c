@@ -206,6 +206,7 @@ unsigned temp_clean(int dir_fd)
 			close(fd);
 		return 0;
 	}
+	/* cppcheck-suppress readdirCalled ; no other thread has this stream */
 	while ((d = readdir(dir)))
 		if (temp_name_matches(d->d_name))
 			nr_alive += clean_one(dir_fd, d->d_name);

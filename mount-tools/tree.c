@@ -89,6 +89,7 @@ static int read_names(int dir_fd, char ***names_ret, size_t *nr_ret)
 			close(fd);
 		return ret;
 	}
+	/* cppcheck-suppress readdirCalled ; no other thread has this stream */
 	while (errno = 0, (d = readdir(dir))) {
 		if (!strcmp(d->d_name, ".") || !strcmp(d->d_name, "..") || temp_name_matches(d->d_name))
 			continue;

@@ -14,7 +14,7 @@
 #include <time.h>
 #include <unistd.h>
 
-static char *vformat(const char *fmt, va_list args)
+static char *PRINTF_LIKE(1, 0) vformat(const char *fmt, va_list args)
 {
 	char *text = NULL;
 	if (vasprintf(&text, fmt, args) < 0) {
