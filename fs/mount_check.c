@@ -11,6 +11,7 @@
 #include <sys/mount.h>
 #include <sys/stat.h>
 #include <sys/sysmacros.h>
+#include <sys/vfs.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -159,6 +160,13 @@ int wfsd_mount_detach(const char *point)
 	return WIFEXITED(status) && WEXITSTATUS(status) == 0 ? 0 : -EPERM;
 }
 
+/* 0, or why the directory does not answer. The kernel may answer stat for a dead daemon, but not statfs. */
+static int check_alive(const char *point, struct stat *st_ret)
+{
+	struct statfs fs;
+	return stat(point, st_ret) || statfs(point, &fs) ? errno : 0;
+}
+
 bool wfsd_mount_prepare(const struct wfsd_log *log, const char *point)
 {
 	struct wfsd_mount m;
@@ -166,9 +174,9 @@ bool wfsd_mount_prepare(const struct wfsd_log *log, const char *point)
 	int err;
 
 	/* Dead mounts may lie on one another. */
-	while (stat(point, &st)) {
-		err = errno;
-		if (err != ENOTCONN || !wfsd_mount_at(point, &m) || !m.weightfs) {
+	while ((err = check_alive(point, &st))) {
+		/* ECONNABORTED: it died while we asked. */
+		if ((err != ENOTCONN && err != ECONNABORTED) || !wfsd_mount_at(point, &m) || !m.weightfs) {
 			wfsd_log(log, WFSD_ERROR, "mount point %s: %s", point, strerror(err));
 			return false;
 		}
