@@ -15,6 +15,9 @@ mounts=()
 deadline_seconds=60 # for waiting on a condition: reached only when something is broken
 
 export LC_ALL=C.UTF-8
+# Daemons have no terminal: what a sanitizer has to say of them goes to files that cleanup finds.
+export ASAN_OPTIONS=${ASAN_OPTIONS-}:log_path=$dir/sanitizer TSAN_OPTIONS=${TSAN_OPTIONS-}:log_path=$dir/sanitizer
+export UBSAN_OPTIONS=${UBSAN_OPTIONS-}:log_path=$dir/sanitizer
 export PYTHONPATH=$tests/fs PYTHONDONTWRITEBYTECODE=1
 
 fail()
@@ -80,12 +83,16 @@ mount_path()
 	realpath -m -- "$1" 2>/dev/null | sed 's/\\/\\134/g; s/ /\\040/g; s/\t/\\011/g'
 }
 
+# Also waits for the daemon's end, so that a leak it reports there is seen.
 unmount()
 {
+	local pid
+	pid=$(weightfs stats "$1" --json 2>/dev/null | sed -n 's/.*"pid":\([0-9]*\).*/\1/p') || true # dead: no daemon
 	weightfs umount "$1" || fail "cannot unmount $1"
 	if is_mounted "$1"; then
 		fail "$1 is still mounted after weightfs umount"
 	fi
+	[ -z "$pid" ] || wait_until "the end of the daemon of $1" gone "$pid"
 }
 
 # wait_until WHAT COMMAND...: polls; no time is waited when the condition holds already.
@@ -128,6 +135,11 @@ cleanup()
 {
 	local status=$? mnt
 	set +e
+	if compgen -G "$dir/sanitizer.*" >/dev/null; then
+		head -n 60 "$dir"/sanitizer.* >&2
+		echo "FAIL $test_name: a sanitizer found something" >&2
+		status=1
+	fi
 	for mnt in "${mounts[@]}"; do
 		while is_mounted "$mnt"; do
 			umount -l "$mnt" 2>/dev/null || fusermount3 -uzq "$mnt" || break
