@@ -51,7 +51,7 @@ static inline void add_weights(struct bytes *b, unsigned word, size_t nr, uint64
 
 /* A safetensors file: tensors are named by tensors_add, data is added by the caller in any way. */
 struct model {
-	char header[65536];
+	char header[1 << 18];
 	size_t header_len;
 	struct bytes data;
 };
