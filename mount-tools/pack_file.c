@@ -131,15 +131,25 @@ static bool gains(const struct member *m, uint64_t file_len, double margin)
 struct pack_progress {
 	struct member *m;
 	uint64_t base; /* work of the passes before */
-	int flush_fd;  /* whose written part goes to the disk early, so that fsync has little left; -1: none */
+	int flush_fd;  /* encoding: whose written part goes to the disk early, so that fsync has little left; else -1 */
 	uint64_t flushed_bytes;
+	int64_t raw_told, comp_told; /* encoding: to the progress */
 };
+
+static void tell_coded(struct pack_progress *p, uint64_t raw_bytes, uint64_t comp_bytes)
+{
+	progress_coded(p->m->t->progress, (int64_t)raw_bytes - p->raw_told, (int64_t)comp_bytes - p->comp_told);
+	p->raw_told = (int64_t)raw_bytes;
+	p->comp_told = (int64_t)comp_bytes;
+}
 
 static int on_progress(void *ctx, uint64_t raw_done, uint64_t comp_done)
 {
 	static const uint64_t flush_bytes = 64 << 20;
 	struct pack_progress *p = ctx;
 	member_progress(p->m, p->base + raw_done);
+	if (p->flush_fd >= 0)
+		tell_coded(p, raw_done, comp_done);
 	if (p->flush_fd >= 0 && comp_done - p->flushed_bytes >= flush_bytes) {
 		sync_file_range(p->flush_fd, 0, 0, SYNC_FILE_RANGE_WRITE);
 		p->flushed_bytes = comp_done;
@@ -223,23 +233,20 @@ static bool prove(struct member *m, const struct temp_file *temp, const struct w
 	return ok;
 }
 
-static enum fill_result convert(struct member *m, struct temp_file *temp)
+static enum fill_result encode(struct member *m, struct temp_file *temp, struct pack_progress *progress)
 {
-	struct pack_progress progress = {.m = m, .flush_fd = temp->fd};
-	struct wfs_encode_opts opts = encode_opts(&progress);
+	struct wfs_encode_opts opts = encode_opts(progress);
 	struct wfs_encode_result result;
 	struct wfs_error err = {0};
-	if (is_hopeless(m))
-		return FILL_NO_GAIN;
 	if (wfs_encode_file(m->src_fd, temp->fd, &opts, &result, &err) != WFS_OK) {
 		member_failed_wfs(m, NULL, &err);
 		return FILL_FAILED;
 	}
+	tell_coded(progress, result.raw_len, result.file_len);
 	if (!member_unchanged(m) || result.raw_len != (uint64_t)m->st.st_size || !member_check_name(m, result.sha256))
 		return FILL_FAILED;
 	if (!gains(m, result.file_len, 0))
 		return FILL_NO_GAIN;
-	progress_coded(m->t->progress, result.raw_len, result.file_len);
 	/* The source must not have changed until its container is proven. */
 	if (!prove(m, temp, &result) || !member_unchanged(m))
 		return FILL_FAILED;
@@ -248,6 +255,17 @@ static enum fill_result convert(struct member *m, struct temp_file *temp)
 	memcpy(m->out->sha256, result.sha256, SHA256_BYTES);
 	m->out->has_sha256 = true;
 	return FILL_OK;
+}
+
+static enum fill_result convert(struct member *m, struct temp_file *temp)
+{
+	struct pack_progress progress = {.m = m, .flush_fd = temp->fd};
+	enum fill_result result = FILL_NO_GAIN;
+	if (!is_hopeless(m))
+		result = encode(m, temp, &progress);
+	if (result != FILL_OK)
+		tell_coded(&progress, 0, 0);
+	return result;
 }
 
 static struct timespec converted_mtime(const struct member *m)

@@ -19,7 +19,8 @@ struct progress {
 	uint64_t total;
 	pthread_mutex_t lock;
 	/* protected by lock */
-	uint64_t done, raw_bytes, comp_bytes;
+	uint64_t done;
+	int64_t raw_bytes, comp_bytes;
 	double shown;
 	bool on_screen;
 };
@@ -55,10 +56,13 @@ static void status_text(const struct progress *p, char *buf, size_t size, double
 {
 	double fraction = p->total ? (double)p->done / (double)p->total : 1, elapsed = now - p->started;
 	double rate = elapsed > 0 ? (double)p->done / p->passes / elapsed : 0;
-	char left[32], rate_text[SIZE_TEXT_BYTES], saved[32] = "";
-	time_text(left, sizeof(left), fraction > 0 ? elapsed / fraction - elapsed : 1e9);
-	if (p->raw_bytes)
-		snprintf(saved, sizeof(saved), ", %.1f %% saved", saved_percent(p->raw_bytes, p->comp_bytes));
+	char left[32] = "?", rate_text[SIZE_TEXT_BYTES], saved[32] = "";
+	/* The first moments say nothing about the rest. */
+	if (elapsed >= 1 && fraction >= 0.01)
+		time_text(left, sizeof(left), elapsed / fraction - elapsed);
+	if (p->raw_bytes > 0)
+		snprintf(saved, sizeof(saved), ", %.1f %% saved",
+			 saved_percent((uint64_t)p->raw_bytes, (uint64_t)p->comp_bytes));
 	snprintf(buf, size, "%3.0f %%, %s/s, %s left%s", 100 * MIN(fraction, 1), size_text(rate_text, (uint64_t)rate),
 		 left, saved);
 }
@@ -104,7 +108,7 @@ void progress_add(struct progress *p, uint64_t work)
 	pthread_mutex_unlock(&p->lock);
 }
 
-void progress_coded(struct progress *p, uint64_t raw_bytes, uint64_t comp_bytes)
+void progress_coded(struct progress *p, int64_t raw_bytes, int64_t comp_bytes)
 {
 	if (!p)
 		return;

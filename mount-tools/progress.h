@@ -11,8 +11,8 @@ struct progress; /* NULL is a silent one */
 struct progress *progress_new(const char *label, uint64_t total_work, unsigned passes);
 /* Any thread. */
 void progress_add(struct progress *p, uint64_t work);
-/* For "saved so far": raw bytes became comp bytes. Any thread. */
-void progress_coded(struct progress *p, uint64_t raw_bytes, uint64_t comp_bytes);
+/* For "saved so far": raw bytes became comp bytes; negative to take back what came to nothing. Any thread. */
+void progress_coded(struct progress *p, int64_t raw_bytes, int64_t comp_bytes);
 /* Take the bar off the screen before another line is printed; it comes back by itself. Any thread. */
 void progress_clear(struct progress *p);
 void progress_free(struct progress *p);
