@@ -158,21 +158,20 @@ static enum wfs_status check_repeat(const struct encode *e, const struct wfs_dis
 				    u64 end, u8 *buf, struct wfs_error *err)
 {
 	size_t len = (size_t)(end - from);
+	bool same;
 
 	if (g->kind == WFS_REGION_COPY) {
 		enum wfs_status status = wfs_source_read(e->source, buf, len, g->arg + (from - g->start), err);
 
 		if (status != WFS_OK)
 			return status;
+		same = !memcmp(buf, raw, len);
 	} else {
+		same = len <= 8 || wfs_is_constant(raw, len);
 		for (size_t i = 0; i < WFS_MIN(len, (size_t)8); i++)
-			buf[i] = (u8)(g->arg >> 8 * ((g->phase + (from - g->start) + i) % 8));
-		for (size_t i = 8; i < len; i++)
-			buf[i] = buf[i - 8];
+			same = same && raw[i] == (u8)(g->arg >> 8 * ((g->phase + (from - g->start) + i) % 8));
 	}
-	if (memcmp(buf, raw, len) != 0)
-		return wfs_fail(err, WFS_CHANGED, "the source changed while it was read");
-	return WFS_OK;
+	return same ? WFS_OK : wfs_fail(err, WFS_CHANGED, "the source changed while it was read");
 }
 
 static enum wfs_status encode_window(struct encode *e, struct wfs_chooser *chooser, u8 *buf, u64 window,
