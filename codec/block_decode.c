@@ -7,7 +7,11 @@
 
 struct wfs_scratch *wfs_scratch_new(void)
 {
-	return aligned_alloc(_Alignof(struct wfs_scratch), sizeof(struct wfs_scratch));
+	struct wfs_scratch *scratch = aligned_alloc(_Alignof(struct wfs_scratch), sizeof(*scratch));
+
+	if (scratch)
+		wfs_split_scratch_init(scratch);
+	return scratch;
 }
 
 void wfs_scratch_free(struct wfs_scratch *scratch)

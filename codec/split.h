@@ -34,6 +34,8 @@ enum {
 
 /* Decoder's names of symbols: 0..31 slot runs, then the tail's nibbles. */
 enum { WFS_TAIL_BASE = 32, WFS_LITERAL = WFS_TAIL_BASE + 15 };
+/* Biased runs 0..15 are shuffle indices as they are; the others have bit 7 set. */
+enum { WFS_BUCKET_BIAS = 0x70 };
 
 /* How a word is cut. partial, planes: rest bits of one unit in the mode they were made for. */
 struct wfs_split {
@@ -62,7 +64,8 @@ struct wfs_decode_table {
 	_Alignas(64) u8 run[256]; /* slot -> run; bit 7 set on escape slots (look-ups of 6 index bits ignore it) */
 	u8 freq[64], c[64];	  /* rank = slot - c[run] mod 256 */
 	u8 hi[64], lo[64];	  /* field bits in the top byte and in the byte below of a rotated word; 32..46: tail */
-	/* 16-slot buckets: the first run, and up to 3 run starts inside as start - 1 - 128 (127: none) */
+	/* 16-slot buckets: the first run + WFS_BUCKET_BIAS, and up to 3 run starts inside as start - 1 - 128 (127:
+	 * none) */
 	u8 bucket[16];
 	int8_t start1[16], start2[16], start3[16];
 	u16 tail_top[16]; /* tail value as the top 16 bits of a rotated word */

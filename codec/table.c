@@ -148,8 +148,8 @@ static unsigned field_top16(unsigned field, unsigned value)
 	return value << (16 - field);
 }
 
-/* The 16-slot buckets of d->run: slot s belongs to run bucket[s / 16] + the number of thresholds below s. Compares are
- * signed in AVX2, hence the bias of 128: slot >= start <=> slot - 128 > start - 1 - 128. */
+/* The 16-slot buckets of d->run: slot s belongs to run bucket[s / 16] - WFS_BUCKET_BIAS + the number of thresholds
+ * below s. Compares are signed in AVX2, hence the bias of 128: slot >= start <=> slot - 128 > start - 1 - 128. */
 static void fill_buckets(const u16 *run_start, struct wfs_decode_table *d)
 {
 	int8_t *const starts[3] = {d->start1, d->start2, d->start3};
@@ -157,7 +157,7 @@ static void fill_buckets(const u16 *run_start, struct wfs_decode_table *d)
 	for (unsigned b = 0; b < 16; b++) {
 		unsigned run = d->run[16 * b] & 0x7f, end = 16 * b + 16;
 
-		d->bucket[b] = (u8)run;
+		d->bucket[b] = (u8)(run + WFS_BUCKET_BIAS);
 		for (unsigned i = 0; i < 3; i++) {
 			bool inside = run + 1 < d->nrun && run_start[run + 1] < end;
 

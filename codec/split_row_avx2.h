@@ -1,0 +1,137 @@
+/* split_row_avx2.h - one row of the split coding with AVX2: 64 positions as two halves of 32, one byte a position.
+ *
+ * No gathers: the bucket rule (FORMAT.md 2.3) finds a slot's run with four shuffles of 16 entries and three compares,
+ * and what a run means comes from two shuffles each. With 16 registers no table can stay in one: they are broadcast
+ * from the decode table at each use, which costs a load only. Private to split_decode_avx2.c.
+ */
+#ifndef WFS_SPLIT_ROW_AVX2_H
+#define WFS_SPLIT_ROW_AVX2_H
+
+#include "split_merge.h"
+
+#include <immintrin.h>
+
+#define AVX2_INLINE static WFS_ALWAYS_INLINE WFS_TARGET_AVX2
+
+AVX2_INLINE __m256i load(const void *p)
+{
+	return _mm256_loadu_si256(p);
+}
+AVX2_INLINE void store(void *p, __m256i v)
+{
+	_mm256_storeu_si256(p, v);
+}
+AVX2_INLINE __m256i load_both(const void *p)
+{
+	return _mm256_broadcastsi128_si256(_mm_loadu_si128(p));
+}
+/* Two pieces of 8 bytes. */
+AVX2_INLINE __m128i load_pair(const void *low, const void *high)
+{
+	return _mm_castps_si128(_mm_loadh_pi(_mm_castsi128_ps(_mm_loadl_epi64(low)), high));
+}
+
+/* What a loop keeps. The vectors are made once behind a barrier: compilers would rather build them anew at every use.
+ */
+struct constants {
+	__m256i low8, low4, sign;
+	u64 (*spread)[256];
+};
+AVX2_INLINE struct constants constants_make(struct wfs_scratch *scratch)
+{
+	struct constants c = {
+		.low8 = _mm256_set1_epi16(0x00ff),
+		.low4 = _mm256_set1_epi8(0x0f),
+		.sign = _mm256_set1_epi8((char)0x80),
+		.spread = scratch->spread,
+	};
+
+	__asm__("" : "+x"(c.low8), "+x"(c.low4), "+x"(c.sign));
+	return c;
+}
+
+/* ---- rANS ---- */
+
+struct strand {
+	__m256i l[2], h[2];
+	const u8 *p, *end;
+};
+/* One row's field: top byte and the byte below, halves of 32 positions, and which positions are escapes. */
+struct row {
+	__m256i hi[2], lo[2];
+	u64 escapes;
+};
+/* Run numbers as indices for the two halves of a 32-entry table: bit 7 set where the run is in the other half. */
+struct index {
+	__m256i low, high;
+};
+
+AVX2_INLINE __m256i look_up(const u8 *table, struct index i)
+{
+	return _mm256_or_si256(_mm256_shuffle_epi8(load_both(table), i.low),
+			       _mm256_shuffle_epi8(load_both(table + 16), i.high));
+}
+
+/* The next stream bytes at the 16 positions whose bits are set, 0 elsewhere. */
+AVX2_INLINE __m128i take16(u64 (*spread)[256], u32 low, u32 high, const u8 **p)
+{
+	const u8 *p_high = *p + _mm_popcnt_u32(low);
+	const __m128i bytes = load_pair(*p, p_high), order = load_pair(&spread[0][low], &spread[1][high]);
+
+	*p = p_high + _mm_popcnt_u32(high);
+	return _mm_shuffle_epi8(bytes, order);
+}
+
+/* 32 positions: the runs of their slots as indices, and the states moved on. */
+AVX2_INLINE struct index step(const struct constants *c, const struct wfs_decode_table *d, __m256i *l_ret,
+			      __m256i *h_ret, const u8 **p)
+{
+	const __m256i l = *l_ret, h = *h_ret, biased = _mm256_xor_si256(l, c->sign);
+	const __m256i b = _mm256_and_si256(_mm256_srli_epi16(l, 4), c->low4);
+	const __m256i past1 = _mm256_cmpgt_epi8(biased, _mm256_shuffle_epi8(load_both(d->start1), b));
+	const __m256i past2 = _mm256_cmpgt_epi8(biased, _mm256_shuffle_epi8(load_both(d->start2), b));
+	const __m256i past3 = _mm256_cmpgt_epi8(biased, _mm256_shuffle_epi8(load_both(d->start3), b));
+	/* bucket[] is biased so that runs 0 to 15 become 0x70 to 0x7f and the others 0x80 and more */
+	const __m256i run = _mm256_sub_epi8(_mm256_sub_epi8(_mm256_shuffle_epi8(load_both(d->bucket), b), past1),
+					    _mm256_add_epi8(past2, past3));
+	const struct index i = {run, _mm256_xor_si256(run, c->sign)};
+	const __m256i f = look_up(d->freq, i), rank = _mm256_sub_epi8(l, look_up(d->c, i));
+	/* x = f * h + rank, at most 255 * 255 + 254, in 16 bits: even positions and odd ones apart. */
+	const __m256i f_even = _mm256_and_si256(f, c->low8), h_even = _mm256_and_si256(h, c->low8);
+	const __m256i f_odd = _mm256_srli_epi16(f, 8), h_odd = _mm256_srli_epi16(h, 8);
+	const __m256i even = _mm256_add_epi16(_mm256_mullo_epi16(f_even, h_even), _mm256_and_si256(rank, c->low8));
+	const __m256i odd = _mm256_add_epi16(_mm256_mullo_epi16(f_odd, h_odd), _mm256_srli_epi16(rank, 8));
+	const __m256i new_l = _mm256_blendv_epi8(_mm256_slli_epi16(odd, 8), even, c->low8);
+	const __m256i new_h = _mm256_blendv_epi8(odd, _mm256_srli_epi16(even, 8), c->low8);
+	const __m256i short_of_bits = _mm256_cmpeq_epi8(new_h, _mm256_setzero_si256());
+	const u32 need = (u32)_mm256_movemask_epi8(short_of_bits);
+	const __m128i bytes0 = take16(c->spread, need & 255, need >> 8 & 255, p);
+	const __m128i bytes1 = take16(c->spread, need >> 16 & 255, need >> 24, p);
+
+	*h_ret = _mm256_blendv_epi8(new_h, new_l, short_of_bits);
+	*l_ret = _mm256_blendv_epi8(new_l, _mm256_set_m128i(bytes1, bytes0), short_of_bits);
+	return i;
+}
+
+/* One row of a strand. lo is filled only when asked for: a field of up to 8 bits does not reach it. */
+AVX2_INLINE struct row next_row(const struct constants *c, const struct wfs_decode_table *d, struct strand *k,
+				const bool with_lo)
+{
+	const __m256i escape_run = _mm256_set1_epi8((char)(d->escape_run + WFS_BUCKET_BIAS));
+	struct row r = {.escapes = 0};
+
+#pragma GCC unroll 2
+	for (unsigned half = 0; half < 2; half++) {
+		const struct index i = step(c, d, &k->l[half], &k->h[half], &k->p);
+		const __m256i escapes = _mm256_cmpeq_epi8(i.low, escape_run);
+
+		r.escapes |= (u64)(u32)_mm256_movemask_epi8(escapes) << (32 * half);
+		r.hi[half] = look_up(d->hi, i);
+		r.lo[half] = with_lo ? look_up(d->lo, i) : _mm256_setzero_si256();
+	}
+	/* Once past the end, always past the end: not clamped to end, or an overrun could be accepted. */
+	k->p = k->p <= k->end ? k->p : k->end + 1;
+	return r;
+}
+
+#endif
