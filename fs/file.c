@@ -12,10 +12,15 @@
 /* Containers kept open without a handle, and what their readers may hold together. */
 enum { MAX_KEPT = 64, MAX_KEPT_BYTES = 64 << 20 };
 
+/* Every file is in one of the two lists. */
+struct wfsd_file_list {
+	struct wfsd_file *oldest, *newest;
+	uint64_t nr, bytes; /* bytes: of the readers */
+};
+
 struct wfsd_files {
-	pthread_mutex_t lock;
-	struct wfsd_file *oldest, *newest; /* kept */
-	uint64_t nr_kept, kept_bytes;
+	pthread_mutex_t lock;		  /* covers what follows */
+	struct wfsd_file_list used, kept; /* kept: without a reference */
 };
 
 struct wfsd_files *wfsd_files_new(void)
@@ -36,35 +41,38 @@ static void file_free(struct wfsd *d, struct wfsd_file *file)
 	wfsd_uncount(&d->stats.open_files, 1);
 }
 
-static void keep(struct wfsd_files *f, struct wfsd_file *file)
+static void list_add(struct wfsd_file_list *l, struct wfsd_file *file)
 {
-	file->kept = true;
+	file->list = l;
 	file->newer = NULL;
-	file->older = f->newest;
-	*(f->newest ? &f->newest->newer : &f->oldest) = file;
-	f->newest = file;
-	f->nr_kept++;
-	f->kept_bytes += file->memory_bytes;
+	file->older = l->newest;
+	*(l->newest ? &l->newest->newer : &l->oldest) = file;
+	l->newest = file;
+	l->nr++;
+	l->bytes += file->memory_bytes;
 }
 
-static void unkeep(struct wfsd_files *f, struct wfsd_file *file)
+static void list_remove(struct wfsd_file *file)
 {
-	*(file->older ? &file->older->newer : &f->oldest) = file->newer;
-	*(file->newer ? &file->newer->older : &f->newest) = file->older;
-	file->kept = false;
-	f->nr_kept--;
-	f->kept_bytes -= file->memory_bytes;
+	struct wfsd_file_list *l = file->list;
+	*(file->older ? &file->older->newer : &l->oldest) = file->newer;
+	*(file->newer ? &file->newer->older : &l->newest) = file->older;
+	l->nr--;
+	l->bytes -= file->memory_bytes;
 }
 
 void wfsd_files_free(struct wfsd *d, struct wfsd_files *f)
 {
 	if (!f)
 		return;
-	while (f->oldest) {
-		struct wfsd_file *file = f->oldest;
-		unkeep(f, file);
-		file_free(d, file);
-	}
+	/* After a lazy unmount files may still be in use: the kernel will not release them any more. */
+	struct wfsd_file_list *const lists[] = {&f->used, &f->kept};
+	for (int i = 0; i < 2; i++)
+		while (lists[i]->oldest) {
+			struct wfsd_file *file = lists[i]->oldest;
+			list_remove(file);
+			file_free(d, file);
+		}
 	pthread_mutex_destroy(&f->lock);
 	free(f);
 }
@@ -80,9 +88,19 @@ static struct wfsd_file *file_take(struct wfsd_files *f, struct wfsd_node *node)
 	struct wfsd_file *file = node->file;
 	if (!file)
 		return NULL;
-	if (file->kept)
-		unkeep(f, file);
+	if (file->list == &f->kept) {
+		list_remove(file);
+		list_add(&f->used, file);
+	}
 	wfsd_file_ref(file);
+	return file;
+}
+
+/* Under the lock: nobody finds the file any more; it is to be freed with those in `gone`. */
+static struct wfsd_file *chain(struct wfsd_file *file, struct wfsd_file *gone)
+{
+	file->node->file = NULL;
+	file->newer = gone;
 	return file;
 }
 
@@ -99,21 +117,23 @@ void wfsd_file_put(struct wfsd *d, struct wfsd_file *file)
 			return;
 	pthread_mutex_lock(&f->lock);
 	if (atomic_fetch_sub_explicit(&file->refs, 1, memory_order_acq_rel) == 1) {
-		if (file->reader) {
-			keep(f, file);
-			if (f->nr_kept > MAX_KEPT || f->kept_bytes > MAX_KEPT_BYTES) {
-				gone = f->oldest;
-				unkeep(f, gone);
-			}
-		} else {
-			gone = file;
+		list_remove(file);
+		if (file->reader)
+			list_add(&f->kept, file);
+		else
+			gone = chain(file, gone);
+		while (f->kept.nr > MAX_KEPT || f->kept.bytes > MAX_KEPT_BYTES) {
+			struct wfsd_file *oldest = f->kept.oldest;
+			list_remove(oldest);
+			gone = chain(oldest, gone);
 		}
 	}
-	if (gone)
-		gone->node->file = NULL;
 	pthread_mutex_unlock(&f->lock);
-	if (gone)
+	while (gone) {
+		struct wfsd_file *next = gone->newer;
 		file_free(d, gone);
+		gone = next;
+	}
 }
 
 struct wfsd_file *wfsd_file_if_open(struct wfsd *d, struct wfsd_node *node)
@@ -210,6 +230,7 @@ int wfsd_file_open(struct wfsd *d, struct wfsd_node *node, struct wfsd_file **fi
 		file = file_take(f, node); /* another thread may have been faster */
 		if (!file && fresh) {
 			node->file = file = fresh;
+			list_add(&f->used, file);
 			fresh = NULL;
 		}
 		if (final)

@@ -25,13 +25,13 @@ struct wfsd_file {
 
 	_Atomic uint64_t refs; /* falls to 0 only under the files' lock */
 	/* under the files' lock */
-	struct wfsd_file *older, *newer; /* while it is kept without a reference */
-	bool kept;
+	struct wfsd_file_list *list;
+	struct wfsd_file *older, *newer;
 };
 
 struct wfsd_files;
 struct wfsd_files *wfsd_files_new(void);
-/* Closes all, whatever their references. files may be NULL. */
+/* Closes all, also those still referenced. files may be NULL. */
 void wfsd_files_free(struct wfsd *d, struct wfsd_files *files);
 
 /* The node's file with one more reference, opened if need be. *keep_cache_ret: the kernel's pages of it are still

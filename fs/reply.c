@@ -82,12 +82,11 @@ void wfsd_begin(struct wfsd *d, struct wfsd_request *r, fuse_req_t req)
 /* Takes the right to reply: NULL when the watchdog has it. */
 static fuse_req_t claim(struct wfsd_request *r)
 {
-	fuse_req_t req = r->req;
 	if (!r->d->requests->timeout_nsec)
-		return req;
+		return r->req;
 	struct shard *s = shard_of(r);
 	pthread_mutex_lock(&s->lock);
-	req = r->req;
+	fuse_req_t req = r->req;
 	if (req)
 		shard_remove(s, r);
 	pthread_mutex_unlock(&s->lock);
