@@ -28,6 +28,8 @@ static void block_signals(struct transfer *t)
 	pthread_sigmask(SIG_BLOCK, &t->signals, NULL);
 	/* Sent when someone opens a file for writing that we look at (transfer_group.c); it would end us too. */
 	signal(SIGIO, SIG_IGN);
+	/* Whoever read our report may go away; the work goes on. close_stdout() tells. */
+	signal(SIGPIPE, SIG_IGN);
 }
 
 bool transfer_stopped(struct transfer *t)

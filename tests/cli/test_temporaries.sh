@@ -1,0 +1,55 @@
+#!/bin/bash
+# Temporaries of dead runs are removed where a run writes, those of live ones are not; none is ever taken for a file.
+# shellcheck source=tests/cli/lib.sh disable=SC2015 # "a && b || fail" is meant for either
+. "$(dirname "$0")/lib.sh"
+
+mkdir -p "$dir/src/sub" "$dir/store/sub" "$dir/locked"
+weights "$dir/src/sub/model"
+dead=.model.wfs.weightfs-a1B2c3.tmp
+for where in src src/sub store store/sub; do
+	echo half >"$dir/$where/$dead"
+done
+ln -s nowhere "$dir/store/.link.weightfs-000000.tmp"
+# Alike, but not ours.
+odd=(.weightfs-a1B2c3.tmp x.weightfs-a1B2c3.tmp .x.weightfs-a1B2c.tmp .x.weightfs-a1B2c3.tmp~ .weightfs-aaaaaa.tmp)
+for name in "${odd[@]}"; do
+	echo mine >"$dir/store/$name"
+done
+
+ok weightfs pack "$dir/src" -o "$dir/store"
+for where in store store/sub; do
+	[ ! -e "$dir/$where/$dead" ] || fail "a dead run's temporary stays in $where"
+done
+[ ! -L "$dir/store/.link.weightfs-000000.tmp" ] || fail "a dead run's link stays"
+for name in "${odd[@]}"; do
+	[ "$(cat "$dir/store/$name")" = mine ] || fail "$name was removed"
+done
+for where in src src/sub; do
+	[ -e "$dir/$where/$dead" ] || fail "the source was changed: $where"
+done
+# As source of unpack they do not count as files either.
+echo half >"$dir/store/sub/$dead"
+ok weightfs unpack "$dir/store" -o "$dir/back" --json
+json 'd["totals"]["copied"] == 5 and d["totals"]["unpacked"] == 1'
+[ ! -e "$dir/back/sub/$dead" ] || fail "a temporary was unpacked"
+# In place, and for single files.
+ok weightfs pack --in-place "$dir/src"
+[ ! -e "$dir/src/$dead" ] && [ ! -e "$dir/src/sub/$dead" ] || fail "in place: a dead run's temporary stays"
+echo half >"$dir/src/$dead"
+ok weightfs unpack "$dir/src/sub/model.wfs" -o "$dir/src"
+[ ! -e "$dir/src/$dead" ] || fail "a single file: a dead run's temporary stays"
+
+# A live run holds a lock.
+weights "$dir/locked/model"
+echo half >"$dir/locked/$dead"
+"$WFS_PYTHON" - "$dir/locked/$dead" "$WFS_BIN/weightfs" pack --in-place "$dir/locked" <<-'END' >"$out" 2>"$err" || fail "$(cat "$err")"
+	import fcntl, os, struct, subprocess, sys
+	file = os.open(sys.argv[1], os.O_RDWR)
+	fcntl.fcntl(file, fcntl.F_OFD_SETLK, struct.pack("hhqqi4x", fcntl.F_WRLCK, os.SEEK_SET, 0, 0, 0))
+	sys.exit(subprocess.run(sys.argv[2:]).returncode)
+END
+grep -q "another weightfs is at work here" "$err" || fail "a live run is not noticed: $(cat "$err")"
+[ -e "$dir/locked/$dead" ] || fail "a live run's temporary was removed"
+[ -e "$dir/locked/model.wfs" ] || fail "not packed beside a live run"
+ok weightfs pack --in-place "$dir/locked"
+no_temporaries "$dir/locked"
