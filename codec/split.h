@@ -62,6 +62,7 @@ struct wfs_pool {
 /* A table made ready for decoding, indexed by slot run. Read-only once made; shared by all threads. */
 struct wfs_decode_table {
 	_Alignas(64) u8 run[256]; /* slot -> run; bit 7 set on escape slots (look-ups of 6 index bits ignore it) */
+	u8 refill[256];		  /* slot -> highest H from which a step falls below 256 and takes a byte */
 	u8 freq[64], c[64];	  /* rank = slot - c[run] mod 256 */
 	u8 hi[64], lo[64];	  /* field bits in the top byte and in the byte below of a rotated word; 32..46: tail */
 	/* 16-slot buckets: the first run + WFS_BUCKET_BIAS, and up to 3 run starts inside as start - 1 - 128 (127:

@@ -1,7 +1,475 @@
-/* split_decode_avx512vbmi.c - the split decoder for AVX-512 VBMI. */
+/* split_decode_avx512vbmi.c - the split decoder for AVX-512 with VBMI and VBMI2: a row is one vector, a table lives in
+ * registers. Hot loops: superrow() and decode_supers() with all that they inline.
+ *
+ * The time of a row is the latency from one L of a strand to its next. So everything that a step needs is looked up by
+ * the slot itself, not by the slot's run, and whether a byte is needed is not read off the new state but known from H
+ * and the slot (wfs_decode_table.refill). On Zen 5 that takes a row from 36 to 24 cycles, two strands overlapping.
+ *
+ * Slack: a stream pointer is clamped to end + 1 after each row and 64 bytes are loaded from it, so 65 bytes behind the
+ * streams may be read. A payload with fewer goes to the scalar decoder.
+ */
 #include "split_merge.h"
+
+#ifdef __x86_64__
+#include <immintrin.h>
+
+#define INLINE static WFS_ALWAYS_INLINE WFS_TARGET_AVX512VBMI
+
+/* How far ahead of their use lines are asked for, bytes. */
+enum { PREFETCH_RAW = 2048, PREFETCH_REST = 2048, PREFETCH_STREAM = 1024 };
+
+/* Truth tables of vpternlog: a ? b : c and a | (b & c) and a | b | c. */
+enum { SELECT = 0xca, OR_AND = 0xf8, OR3 = 0xfe };
+
+INLINE __m512i load(const void *p)
+{
+	return _mm512_loadu_si512(p);
+}
+INLINE void store(void *p, __m512i v)
+{
+	_mm512_storeu_si512(p, v);
+}
+INLINE __m512i ror16(__m512i v)
+{
+	return _mm512_shrdi_epi16(v, v, 1);
+}
+INLINE __m512i ror32(__m512i v)
+{
+	return _mm512_ror_epi32(v, 1);
+}
+
+INLINE void prefetch_row(const u8 *raw, const unsigned word, const u8 *rest, const u8 *stream)
+{
+#pragma GCC unroll 4
+	for (unsigned i = 0; i < word; i++)
+		__asm__ volatile("prefetchw %0" : : "m"(raw[PREFETCH_RAW + 64 * i]));
+	_mm_prefetch(rest + PREFETCH_REST, _MM_HINT_T0);
+	_mm_prefetch(stream + PREFETCH_STREAM, _MM_HINT_T0);
+}
+
+/* ---- rANS ---- */
+
+/* What the 256 slots stand for, and the field's bytes by symbol name. */
+struct table {
+	__m512i run[4], freq[4], rank[4], refill[4];
+	__m512i hi, lo;
+};
+struct strand {
+	__m512i l, h;
+	const u8 *p, *end;
+};
+/* Escapes as symbol names, one a byte (in scratch). */
+struct escapes {
+	const u8 *p, *end;
+};
+
+INLINE void load_table(struct table *t, const struct wfs_decode_table *d)
+{
+	static const u8 count[64] = {
+		0,  1,	2,  3,	4,  5,	6,  7,	8,  9,	10, 11, 12, 13, 14, 15, 16, 17, 18, 19, 20, 21,
+		22, 23, 24, 25, 26, 27, 28, 29, 30, 31, 32, 33, 34, 35, 36, 37, 38, 39, 40, 41, 42, 43,
+		44, 45, 46, 47, 48, 49, 50, 51, 52, 53, 54, 55, 56, 57, 58, 59, 60, 61, 62, 63,
+	};
+	const __m512i freq = load(d->freq), c = load(d->c);
+
+#pragma GCC unroll 4
+	for (unsigned i = 0; i < 4; i++) {
+		const __m512i slot = _mm512_add_epi8(load(count), _mm512_set1_epi8((char)(64 * i)));
+
+		t->run[i] = load(d->run + 64 * i);
+		t->freq[i] = _mm512_permutexvar_epi8(t->run[i], freq);
+		t->rank[i] = _mm512_sub_epi8(slot, _mm512_permutexvar_epi8(t->run[i], c));
+		t->refill[i] = load(d->refill + 64 * i);
+	}
+	t->hi = load(d->hi);
+	t->lo = load(d->lo);
+}
+
+/* upper: which slots are 128 and more. */
+INLINE __m512i look_up(const __m512i table[4], __m512i slot, __mmask64 upper)
+{
+	const __m512i low = _mm512_permutex2var_epi8(table[0], slot, table[1]);
+	const __m512i high = _mm512_permutex2var_epi8(table[2], slot, table[3]);
+
+	return _mm512_mask_mov_epi8(low, upper, high);
+}
+
+/* One row of a strand: symbol names in the low 6 bits of each byte, escapes named. */
+INLINE __m512i next_row(const struct table *t, struct strand *k, struct escapes *e)
+{
+	const __m512i low8 = _mm512_set1_epi16(0x00ff);
+	const __m512i odd_to_even = _mm512_set4_epi32(0x000f000d, 0x000b0009, 0x00070005, 0x00030001);
+	const __m512i l = k->l, h = k->h;
+	const __mmask64 upper = _mm512_movepi8_mask(l);
+	const __m512i f = look_up(t->freq, l, upper), rank = look_up(t->rank, l, upper);
+	const __mmask64 need = _mm512_cmple_epu8_mask(h, look_up(t->refill, l, upper));
+	/* x = f * h + rank, at most 255 * 255 + 254, in 16 bits: even positions and odd ones apart. */
+	const __m512i even = _mm512_add_epi16(_mm512_mullo_epi16(_mm512_and_si512(f, low8), _mm512_and_si512(h, low8)),
+					      _mm512_and_si512(rank, low8));
+	const __m512i odd =
+		_mm512_add_epi16(_mm512_mulhi_epu16(_mm512_andnot_si512(low8, f), _mm512_andnot_si512(low8, h)),
+				 _mm512_srli_epi16(rank, 8));
+	const __m512i new_l = _mm512_ternarylogic_epi64(low8, even, _mm512_slli_epi16(odd, 8), SELECT);
+	const __m512i new_h = _mm512_mask_shuffle_epi8(odd, 0x5555555555555555, even, odd_to_even);
+	const __m512i run = look_up(t->run, l, upper);
+	const __mmask64 escape = _mm512_movepi8_mask(run);
+	const __m512i name = _mm512_mask_expand_epi8(run, escape, load(e->p));
+
+	k->h = _mm512_mask_mov_epi8(new_h, need, new_l);
+	k->l = _mm512_mask_expand_epi8(new_l, need, load(k->p));
+	/* Once past the end, always past the end: not clamped to end, or an overrun could be accepted. */
+	k->p += _mm_popcnt_u64(need);
+	k->p = k->p <= k->end ? k->p : k->end + 1;
+	e->p += _mm_popcnt_u64(escape);
+	e->p = e->p <= e->end ? e->p : e->end + 1;
+	return name;
+}
+
+/* ---- words ---- */
+
+/* Partial bits of a superrow, row by row. */
+INLINE void unpack_partial(const u8 *rest, const unsigned partial, __m512i part[8])
+{
+	const __m512i mask = _mm512_set1_epi8((char)((1 << partial) - 1));
+
+	for (unsigned i = 0; i < partial; i++)
+		part[i] = _mm512_and_si512(load(rest + 64 * i), mask);
+	for (unsigned j = partial; j < 8; j++) {
+		part[j] = _mm512_setzero_si512();
+		for (unsigned i = 0; i < partial; i++) {
+			const __m512i bit = _mm512_srl_epi16(load(rest + 64 * i), _mm_cvtsi32_si128((int)(j - i)));
+
+			part[j] = _mm512_ternarylogic_epi64(part[j], bit, _mm512_set1_epi8((char)(1 << i)), OR_AND);
+		}
+	}
+}
+
+/* Byte vectors of a row, most significant first, to words rotated right by 1. Neighbouring words come from interleaving
+ * within 128-bit lanes: what the lane order is made for. */
+INLINE void write8(u8 *raw, __m512i b)
+{
+	const __m512i low7 = _mm512_set1_epi8(0x7f);
+
+	store(raw, _mm512_ternarylogic_epi64(low7, _mm512_srli_epi16(b, 1), _mm512_slli_epi16(b, 7), SELECT));
+}
+INLINE void write16(u8 *raw, __m512i b1, __m512i b0)
+{
+	store(raw, ror16(_mm512_unpacklo_epi8(b0, b1)));
+	store(raw + 64, ror16(_mm512_unpackhi_epi8(b0, b1)));
+}
+INLINE void write32(u8 *raw, __m512i b3, __m512i b2, __m512i b1, __m512i b0)
+{
+	const __m512i top_a = _mm512_unpacklo_epi8(b2, b3), top_b = _mm512_unpackhi_epi8(b2, b3);
+	const __m512i low_a = _mm512_unpacklo_epi8(b0, b1), low_b = _mm512_unpackhi_epi8(b0, b1);
+
+	store(raw, ror32(_mm512_unpacklo_epi16(low_a, top_a)));
+	store(raw + 64, ror32(_mm512_unpackhi_epi16(low_a, top_a)));
+	store(raw + 128, ror32(_mm512_unpacklo_epi16(low_b, top_b)));
+	store(raw + 192, ror32(_mm512_unpackhi_epi16(low_b, top_b)));
+}
+
+/* How a superrow of a mode (or of a split without a loop of its own) is put together: v = mantissa bits >> zeros, then
+ * the sign bit when it is stored. After the rotation back the mantissa stands at bit `zeros` and the sign on top:
+ * mantissa = v >> skip << up, sign = v << keep (which gives 0 when the sign is not stored) or the constant. */
+struct moded {
+	unsigned partial, planes;
+	__m128i skip, up, keep;
+	__m512i sign;
+};
+INLINE struct moded moded_make(struct wfs_split s, unsigned mode)
+{
+	const struct wfs_split in_mode = wfs_split_in_mode(s, mode);
+	const unsigned sign = wfs_mode_sign(mode);
+	const __m512i minus = s.word == 4 ? _mm512_set1_epi32(INT32_MIN) : _mm512_set1_epi16(INT16_MIN);
+
+	return (struct moded){
+		.partial = in_mode.partial,
+		.planes = in_mode.planes,
+		.skip = _mm_cvtsi32_si128(sign ? 0 : 1),
+		.up = _mm_cvtsi32_si128((int)wfs_mode_zeros(mode)),
+		.keep = _mm_cvtsi32_si128(sign ? 64 : 8 * s.word - 1),
+		.sign = sign == 2 ? minus : _mm512_setzero_si512(),
+	};
+}
+INLINE __m512i expand16(const struct moded *m, __m512i field, __m512i v)
+{
+	const __m512i mantissa = _mm512_sll_epi16(_mm512_srl_epi16(v, m->skip), m->up);
+	const __m512i sign = _mm512_or_si512(_mm512_sll_epi16(v, m->keep), m->sign);
+
+	return _mm512_ternarylogic_epi64(ror16(field), mantissa, sign, OR3);
+}
+INLINE __m512i expand32(const struct moded *m, __m512i field, __m512i v)
+{
+	const __m512i mantissa = _mm512_sll_epi32(_mm512_srl_epi32(v, m->skip), m->up);
+	const __m512i sign = _mm512_or_si512(_mm512_sll_epi32(v, m->keep), m->sign);
+
+	return _mm512_ternarylogic_epi64(ror32(field), mantissa, sign, OR3);
+}
+/* b[0..3]: v's bytes, least significant first. */
+INLINE void write16_moded(u8 *raw, const struct moded *m, __m512i hi, __m512i lo, const __m512i *b)
+{
+	store(raw, expand16(m, _mm512_unpacklo_epi8(lo, hi), _mm512_unpacklo_epi8(b[0], b[1])));
+	store(raw + 64, expand16(m, _mm512_unpackhi_epi8(lo, hi), _mm512_unpackhi_epi8(b[0], b[1])));
+}
+INLINE void write32_moded(u8 *raw, const struct moded *m, __m512i hi, __m512i lo, const __m512i *b)
+{
+	const __m512i zero = _mm512_setzero_si512();
+	const __m512i top_a = _mm512_unpacklo_epi8(lo, hi), top_b = _mm512_unpackhi_epi8(lo, hi);
+	const __m512i v0_a = _mm512_unpacklo_epi8(b[0], b[1]), v0_b = _mm512_unpackhi_epi8(b[0], b[1]);
+	const __m512i v1_a = _mm512_unpacklo_epi8(b[2], b[3]), v1_b = _mm512_unpackhi_epi8(b[2], b[3]);
+
+	store(raw, expand32(m, _mm512_unpacklo_epi16(zero, top_a), _mm512_unpacklo_epi16(v0_a, v1_a)));
+	store(raw + 64, expand32(m, _mm512_unpackhi_epi16(zero, top_a), _mm512_unpackhi_epi16(v0_a, v1_a)));
+	store(raw + 128, expand32(m, _mm512_unpacklo_epi16(zero, top_b), _mm512_unpacklo_epi16(v0_b, v1_b)));
+	store(raw + 192, expand32(m, _mm512_unpackhi_epi16(zero, top_b), _mm512_unpackhi_epi16(v0_b, v1_b)));
+}
+
+/* ---- superrows ---- */
+
+/* Splits with a loop of their own: word bytes, partial bits, byte planes. */
+enum shape { W2_F9, W2_F8, W2_F6, W4_F9, W1_F5, W1_F6, W1_F7, OTHER };
+static const struct wfs_split shapes[] = {
+	[W2_F9] = {2, 1, 9, 7, 0}, [W2_F8] = {2, 1, 8, 0, 1}, [W2_F6] = {2, 1, 6, 2, 1}, [W4_F9] = {4, 1, 9, 7, 2},
+	[W1_F5] = {1, 1, 5, 3, 0}, [W1_F6] = {1, 1, 6, 2, 0}, [W1_F7] = {1, 1, 7, 1, 0},
+};
+
+/* The state of a block's decoding. */
+struct work {
+	const struct wfs_split_view *v;
+	const struct wfs_decode_pool *pool;
+	struct wfs_split s;
+	struct strand k[2];
+	struct escapes e;
+	u8 *raw;
+};
+
+/* Any superrow of 2- and 4-byte words with rotation. Not inlined: the state is copied in and out, so that in the hot
+ * loops it has no address and stays in registers. */
+static __attribute__((noinline)) WFS_TARGET_AVX512VBMI void
+superrow_moded(struct work *w, unsigned mode, const struct wfs_decode_table *d, const u8 *rest, u8 *raw)
+{
+	const unsigned word = w->s.word;
+	const struct moded m = moded_make(w->s, mode);
+	const u8 *plane = rest + 64 * m.partial;
+	const __m512i zero = _mm512_setzero_si512();
+	struct strand k[2] = {w->k[0], w->k[1]};
+	struct escapes e = w->e;
+	struct table t;
+	__m512i part[8];
+
+	load_table(&t, d);
+	unpack_partial(rest, m.partial, part);
+#pragma GCC unroll 2
+	for (unsigned r = 0; r < WFS_SUPER_ROWS; r++, raw += 64 * word) {
+		const __m512i name = next_row(&t, &k[r & 1], &e);
+		const __m512i hi = _mm512_permutexvar_epi8(name, t.hi), lo = _mm512_permutexvar_epi8(name, t.lo);
+		__m512i b[4] = {zero, zero, zero, zero};
+
+		for (unsigned i = 0; i < m.planes; i++)
+			b[m.planes - 1 - i] = load(plane + WFS_SUPER * i + 64 * r);
+		b[m.planes] = part[r];
+		if (word == 4)
+			write32_moded(raw, &m, hi, lo, b);
+		else
+			write16_moded(raw, &m, hi, lo, b);
+	}
+	w->k[0] = k[0];
+	w->k[1] = k[1];
+	w->e = e;
+}
+
+/* One superrow in mode 0. */
+INLINE void superrow(const enum shape shape, const struct table *t, struct strand *k, struct escapes *e, const u8 *rest,
+		     u8 *raw)
+{
+	const unsigned word = shapes[shape].word, partial = shapes[shape].partial;
+	const u8 *plane = rest + 64 * partial;
+	const __m512i low7 = _mm512_set1_epi8(0x7f);
+	__m512i part[8], row7 = _mm512_setzero_si512();
+
+	if (partial && partial < 7)
+		unpack_partial(rest, partial, part);
+#pragma GCC unroll 8
+	for (unsigned r = 0; r < WFS_SUPER_ROWS; r++, raw += 64 * word) {
+		const __m512i name = next_row(t, &k[r & 1], e);
+		const __m512i hi = _mm512_permutexvar_epi8(name, t->hi);
+
+		prefetch_row(raw, word, rest + 64 * r, k[r & 1].p);
+		if (partial == 7) {
+			/* row 7 grows at the top of row7, one bit from each vector */
+			__m512i bits = _mm512_srli_epi16(row7, 1), low = _mm512_permutexvar_epi8(name, t->lo);
+
+			if (r < 7) {
+				row7 = _mm512_ternarylogic_epi64(low7, bits, load(rest + 64 * r), SELECT);
+				bits = load(rest + 64 * r);
+			}
+			low = _mm512_ternarylogic_epi64(low, bits, low7, OR_AND);
+			if (word == 2)
+				write16(raw, hi, low);
+			else
+				write32(raw, hi, low, load(plane + 64 * r), load(plane + WFS_SUPER + 64 * r));
+		} else if (shape == W2_F8) {
+			write16(raw, hi, load(plane + 64 * r));
+		} else if (shape == W2_F6) {
+			write16(raw, _mm512_or_si512(hi, part[r]), load(plane + 64 * r));
+		} else {
+			write8(raw, _mm512_or_si512(hi, part[r]));
+		}
+	}
+}
+
+/* All superrows but the last. */
+INLINE void decode_supers(const enum shape shape, struct work *w)
+{
+	const struct wfs_split_view *v = w->v;
+	const size_t nr = (v->n - 1) / WFS_SUPER;
+	const unsigned seg_supers_log2 = w->pool->seg_log2 - 9, word = shape == OTHER ? w->s.word : shapes[shape].word;
+	const struct wfs_decode_table *d = &w->pool->table[v->seg[0]];
+	const u8 *rest = v->rest;
+	u8 *raw = w->raw;
+	struct strand k[2] = {w->k[0], w->k[1]};
+	struct escapes e = w->e;
+	struct table t;
+
+	load_table(&t, d);
+	for (size_t super = 0; super < nr; super++, raw += WFS_SUPER * word) {
+		const struct wfs_decode_table *next = &w->pool->table[v->seg[super >> seg_supers_log2]];
+		const unsigned mode = wfs_split_mode(v, super);
+
+		if (next != d) {
+			d = next;
+			load_table(&t, d);
+		}
+		if (shape == OTHER || wfs_unlikely(mode)) {
+			w->k[0] = k[0];
+			w->k[1] = k[1];
+			w->e = e;
+			superrow_moded(w, mode, d, rest, raw);
+			k[0] = w->k[0];
+			k[1] = w->k[1];
+			e = w->e;
+			rest += 8 * WFS_SUPER_ROWS * wfs_mode_rest_bits(w->s, mode);
+		} else {
+			superrow(shape, &t, k, &e, rest, raw);
+			rest += 8 * WFS_SUPER_ROWS * (8u * word - shapes[shape].field);
+		}
+	}
+	w->k[0] = k[0];
+	w->k[1] = k[1];
+	w->e = e;
+}
+
+#define DEFINE_SUPERS(name, shape)                                                                                     \
+	static __attribute__((noinline)) WFS_TARGET_AVX512VBMI void name(struct work *w)                               \
+	{                                                                                                              \
+		decode_supers(shape, w);                                                                               \
+	}
+DEFINE_SUPERS(decode_w2_f9, W2_F9)
+DEFINE_SUPERS(decode_w2_f8, W2_F8)
+DEFINE_SUPERS(decode_w2_f6, W2_F6)
+DEFINE_SUPERS(decode_w4_f9, W4_F9)
+DEFINE_SUPERS(decode_w1_f5, W1_F5)
+DEFINE_SUPERS(decode_w1_f6, W1_F6)
+DEFINE_SUPERS(decode_w1_f7, W1_F7)
+DEFINE_SUPERS(decode_other, OTHER)
+
+/* Superrow loop of a split, or NULL when the scalar decoder must do it. */
+static void (*choose(struct wfs_split s))(struct work *)
+{
+	static void (*const fn[])(struct work *) = {
+		[W2_F9] = decode_w2_f9, [W2_F8] = decode_w2_f8, [W2_F6] = decode_w2_f6, [W4_F9] = decode_w4_f9,
+		[W1_F5] = decode_w1_f5, [W1_F6] = decode_w1_f6, [W1_F7] = decode_w1_f7,
+	};
+
+	for (unsigned i = 0; i < WFS_ARRAY_LEN(shapes); i++) {
+		if (s.word == shapes[i].word && s.rot == shapes[i].rot && s.field == shapes[i].field)
+			return fn[i];
+	}
+	return (s.word == 2 || s.word == 4) && s.rot == 1 ? decode_other : NULL;
+}
+
+/* ---- blocks ---- */
+
+/* The block's escapes as symbol names; what a vector may take beyond them is zero. */
+static WFS_TARGET_AVX512VBMI struct escapes expand_escapes(const struct wfs_split_view *v, u8 *name)
+{
+	const __m512i low4 = _mm512_set1_epi16(0x0f0f), tail = _mm512_set1_epi8(WFS_TAIL_BASE);
+	const size_t nr_bytes = WFS_CEIL_DIV(v->nr_escapes, 2);
+
+	for (size_t i = 0; i < nr_bytes; i += 32) {
+		const __mmask32 in = _bzhi_u32(~0u, (u32)WFS_MIN(nr_bytes - i, (size_t)32));
+		const __m512i pair = _mm512_cvtepu8_epi16(_mm256_maskz_loadu_epi8(in, v->escapes + i));
+		const __m512i nibbles = _mm512_and_si512(_mm512_or_si512(pair, _mm512_slli_epi16(pair, 4)), low4);
+
+		store(name + 2 * i, _mm512_or_si512(nibbles, tail));
+	}
+	memset(name + v->nr_escapes, 0, WFS_VECTOR_SLACK);
+	return (struct escapes){name, name + v->nr_escapes};
+}
+
+/* The last unit's rows; true when states, streams and escapes end as they must. */
+static WFS_TARGET_AVX512VBMI bool decode_last(struct work *w, u16 *top, u8 *final_l)
+{
+	const __m512i one = _mm512_set1_epi8(1);
+	struct strand k[2] = {w->k[0], w->k[1]};
+	struct escapes e = w->e;
+	struct table t;
+
+	load_table(&t, &w->pool->table[w->v->seg[(w->v->n - 1) >> w->pool->seg_log2]]);
+	for (unsigned r = 0; r < wfs_last_rows(w->v->n); r++, top += WFS_LANES) {
+		const __m512i name = next_row(&t, &k[r & 1], &e);
+		const __m512i hi = _mm512_permutexvar_epi8(name, t.hi), lo = _mm512_permutexvar_epi8(name, t.lo);
+		const __m512i hi_a = _mm512_cvtepu8_epi16(_mm512_castsi512_si256(hi));
+		const __m512i lo_a = _mm512_cvtepu8_epi16(_mm512_castsi512_si256(lo));
+		const __m512i hi_b = _mm512_cvtepu8_epi16(_mm512_extracti64x4_epi64(hi, 1));
+		const __m512i lo_b = _mm512_cvtepu8_epi16(_mm512_extracti64x4_epi64(lo, 1));
+
+		store(top, _mm512_or_si512(lo_a, _mm512_slli_epi16(hi_a, 8)));
+		store(top + 32, _mm512_or_si512(lo_b, _mm512_slli_epi16(hi_b, 8)));
+	}
+	store(final_l, k[0].l);
+	store(final_l + 64, k[1].l);
+	return !(_mm512_cmpneq_epi8_mask(k[0].h, one) | _mm512_cmpneq_epi8_mask(k[1].h, one)) && k[0].p == k[0].end &&
+	       k[1].p == k[1].end && e.p == e.end;
+}
+
+static WFS_TARGET_AVX512VBMI enum wfs_status decode_avx512vbmi(const struct wfs_split_view *v,
+							       const struct wfs_decode_pool *pool, struct wfs_split s,
+							       u8 *raw, struct wfs_scratch *scratch,
+							       const char **reason_ret)
+{
+	void (*const supers)(struct work *) = choose(s);
+	struct work w = {.v = v, .pool = pool, .s = s, .raw = raw};
+	const char *reason = WFS_SPLIT_UNPROVEN;
+	u16 top[WFS_SUPER];
+	u8 final_l[WFS_CARRIED];
+
+	if (!supers || v->edges - v->escapes < WFS_VECTOR_SLACK)
+		return wfs_split_decode_scalar(v, pool, s, raw, scratch, reason_ret);
+	for (unsigned i = 0; i < WFS_STRANDS; i++) {
+		const u8 *states = v->states + 128 * i;
+
+		w.k[i] = (struct strand){load(states), load(states + 64), v->stream[i], v->stream_end[i]};
+	}
+	w.e = expand_escapes(v, scratch->escape);
+	supers(&w);
+	if (decode_last(&w, top, final_l))
+		reason = wfs_split_finish(v, s, top, final_l, raw);
+	if (reason)
+		*reason_ret = reason;
+	return reason ? WFS_BAD_DATA : WFS_OK;
+}
+
+wfs_split_decode_fn *wfs_split_decode_avx512vbmi_get(void)
+{
+	return decode_avx512vbmi;
+}
+
+#else
 
 wfs_split_decode_fn *wfs_split_decode_avx512vbmi_get(void)
 {
 	return NULL;
 }
+
+#endif

@@ -197,6 +197,12 @@ static void expand_table(const struct wfs_table *t, unsigned field, struct wfs_d
 		d->hi[WFS_TAIL_BASE + i] = (u8)(d->tail_top[i] >> 8);
 		d->lo[WFS_TAIL_BASE + i] = (u8)d->tail_top[i];
 	}
+	/* freq * H + rank < 256 <=> H <= (255 - rank) / freq */
+	for (unsigned slot = 0; slot < 256; slot++) {
+		unsigned run = d->run[slot] & 0x7f, rank = (u8)(slot - d->c[run]);
+
+		d->refill[slot] = (u8)((255 - rank) / d->freq[run]);
+	}
 	fill_buckets(run_start, d);
 }
 
