@@ -112,8 +112,6 @@ static bool open_member(struct member *m)
 	}
 	if (m->entry == m->group->first)
 		m->group->st = m->st;
-	if (m->t->in_place && !m->t->opts->dry_run && has_writer(m->src_fd))
-		return member_failed(m, "is open for writing in another program: left as it is");
 	return true;
 }
 
@@ -256,6 +254,10 @@ static enum fill_result attempt_member(struct member *m)
 	if (m->form == FORM_KEEP) {
 		m->out->action = ACTION_KEPT;
 		return FILL_OK;
+	}
+	if (m->t->in_place && has_writer(m->src_fd)) {
+		member_failed(m, "is open for writing in another program: left as it is");
+		return FILL_FAILED;
 	}
 	switch (member_present(m, &there)) {
 	case PRESENT_EQUAL:

@@ -82,6 +82,9 @@ cmp -s "$tree/x" "$dir/x" && weightfs cat "$tree/x.wfs" | cmp -s - "$dir/y" || f
 
 # A file that another program has open for writing stays; one that is open for reading can be packed.
 rm "$tree/x.wfs"
+exec 5>>"$tree/small"
+ok weightfs pack --in-place "$tree" -n
+ok weightfs pack --in-place "$tree" --min-saving 90
 exec 5>>"$tree/x"
 expect 1 "open for writing" weightfs pack --in-place "$tree"
 exec 5<"$tree/x"

@@ -30,6 +30,13 @@ json '{f["path"] for f in d["files"] if f["action"] == "failed"} == {"secret", "
 json '[f["path"] for f in d["files"] if f["action"] == "packed"] == ["good"]'
 [ "$(wc -l <"$err")" = 2 ] && grep -q 'secret: cannot open: Permission denied' "$err" || fail "messages: $(cat "$err")"
 [ ! -e "$dir/home/store/secret.wfs" ] || fail "secret"
+# A destination of someone else who lets us in.
+mkdir -m 1777 "$dir/public"
+mkdir "$dir/home/own"
+weights "$dir/home/own/f"
+chown -R 65534:65534 "$dir/home/own"
+ok nobody pack "$dir/home/own" -o "$dir/public"
+[ -f "$dir/public/f.wfs" ] && [ "$(stat -c '%a %u' "$dir/public")" = "1777 0" ] || fail "another's destination"
 # A directory that may not be written: clear, and nothing lost.
 status=0
 nobody pack --in-place "$src/good" >"$out" 2>"$err" || status=$?
