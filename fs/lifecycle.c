@@ -367,6 +367,9 @@ int wfsd_mount(const struct wfsd_opts *opts)
 
 	if (!d)
 		return 1;
+	/* A daemon must not keep what its starter had open: a lock, the end of a pipe. */
+	if (!opts->foreground)
+		closefrom(STDERR_FILENO + 1);
 	d->opts = opts;
 	d->root_fd = -1;
 	d->log.max_level = opts->log_level;
