@@ -13,7 +13,7 @@ python='python3:python3 python3-venv!:python3-venv'
 lint='clang-format-14:clang-format-14 clang-tidy-14:clang-tidy-14 shellcheck:shellcheck
 	git:git nm:binutils'
 fuzz='clang-14:clang-14 libFuzzer!:libclang-rt-14-dev'
-check="$lint $fuzz man:man-db groff:groff lz4:lz4 findmnt:util-linux setfattr:attr"
+check="$lint $fuzz man:man-db groff:groff-base getfattr:attr"
 
 missing()
 {

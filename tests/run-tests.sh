@@ -15,6 +15,7 @@ jobs=$(nproc)
 limit_seconds=900 # for one test: reached only by one that hangs
 export BUILD
 export WFS_BIN=$BUILD WFS_TMP=$BUILD/tmp WFS_CORPORA=$BUILD/corpora WFS_PYTHON=${WFS_PYTHON-}
+export WFS_RUN=${WFS_RUN-$$}
 export ASAN_OPTIONS=detect_leaks=1:abort_on_error=1:strict_string_checks=1
 export UBSAN_OPTIONS=print_stacktrace=1:halt_on_error=1
 export TSAN_OPTIONS=halt_on_error=1:second_deadlock_stack=1
@@ -48,6 +49,14 @@ build_tsan()
 {
 	build CC=gcc BUILD="$BUILD/tsan" SANITIZE=thread CFLAGS='-O1 -g' tests
 }
+# need VARIANT: see to it that this build is there and fresh; once a run.
+need()
+{
+	case $1 in
+	.) return 0 ;;
+	esac
+	[ -e "$WFS_TMP/.built-$1-$WFS_RUN" ] || { "build_$1" && touch "$WFS_TMP/.built-$1-$WFS_RUN"; }
+}
 # The whole codec compiles with one plain command line.
 build_plain()
 {
@@ -59,18 +68,20 @@ build_plain()
 # unit VARIANT NAME: VARIANT is a folder of $BUILD, or . for the plain build.
 unit()
 {
-	"$BUILD/$1/tests/unit/$2"
+	need "$1" && "$BUILD/$1/tests/unit/$2"
 }
 
 # ---- format -----------------------------------------------------------------------------------------------------------
 
 vectors_ok()
 {
+	need "$1" || return 1
 	"$BUILD/$1/tests/tools/check_vector" -v tests/vectors/ok/*.wfs >"$dir/got" || { cat "$dir/got"; return 1; }
 	awk '{print "OK", $1, $2}' tests/vectors/ok/SHA256SUMS | diff - "$dir/got"
 }
 vectors_bad()
 {
+	need "$1" || return 1
 	"$BUILD/$1/tests/tools/check_vector" tests/vectors/bad/*.wfs >"$dir/got" || { cat "$dir/got"; return 1; }
 	awk '{print $1, $3}' "$dir/got" | diff tests/vectors/bad/EXPECTED -
 }
@@ -100,7 +111,7 @@ damage()
 		has_cpu $cpu || continue
 		"$WFS_BIN/tests/tools/damage" "$dir/part.wfs" "$dir/part" 1000 $cpu || return 1
 	done
-	"$BUILD/asan/tests/tools/damage" "$dir/part.wfs" "$dir/part" 200
+	need asan && "$BUILD/asan/tests/tools/damage" "$dir/part.wfs" "$dir/part" 200
 }
 has_cpu()
 {
@@ -123,7 +134,7 @@ fuzz()
 fuzz_replay()
 {
 	local name
-	"$WFS_PYTHON" tests/fuzz/seeds.py "$dir/seeds" || return 1
+	need asan && "$WFS_PYTHON" tests/fuzz/seeds.py "$dir/seeds" || return 1
 	for name in container block safetensors roundtrip; do
 		"$BUILD/asan/tests/fuzz/fuzz_$name" "$dir/seeds/$name" || return 1
 	done
@@ -134,7 +145,7 @@ fuzz_replay()
 # script VARIANT FILE: a test script on that build's programs.
 script()
 {
-	WFS_BIN=$BUILD/$1 bash "$2"
+	need "$1" && WFS_BIN=$BUILD/$1 bash "$2"
 }
 mount_script()
 {
@@ -307,7 +318,8 @@ for argument; do
 	esac
 done
 
-mkdir -p "$BUILD/tests" "$WFS_TMP" "$BUILD/logs"
+mkdir -p "$WFS_TMP" "$BUILD/logs"
+rm -f "$WFS_TMP"/.built-*
 start=$SECONDS
 echo "Building, and making the test data"
 if ! build_gcc; then

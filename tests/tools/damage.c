@@ -198,5 +198,9 @@ int main(int argc, char **argv)
 	       "no wrong byte\n",
 	       (unsigned long long)count, (unsigned long long)(count - opened),
 	       (unsigned long long)(opened - all_right), (unsigned long long)refused, (unsigned long long)all_right);
+	wfs_scratch_free(s.scratch);
+	free(s.block_comp);
+	free(s.block_raw);
+	close(s.fd);
 	return 0;
 }

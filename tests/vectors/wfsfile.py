@@ -550,4 +550,4 @@ if __name__ == "__main__":
     import sys
     for path in sys.argv[1:]:
         with open(path, "rb") as f:
-            print(hashlib.sha256(Container(f.read()).decode()).hexdigest(), path)
+            print(f"{hashlib.sha256(Container(f.read()).decode()).hexdigest()}  {path}")
