@@ -106,6 +106,29 @@ wait_until()
 	done
 }
 
+# Whether these programs carry a sanitizer, which takes memory of its own; that of threads is 20 times slower, too.
+is_sanitized()
+{
+	grep -qE '__[at]san_init' "$WFS_BIN/weightfsd"
+}
+is_thread_sanitized()
+{
+	grep -q '__tsan_init' "$WFS_BIN/weightfsd"
+}
+
+# zoo DIR: the zoo's files; a part of them, spread over all kinds, where each takes long.
+zoo()
+{
+	local nr=0 file
+	"$WFS_PYTHON" "$tests/zoo/zoo.py" "$1"
+	if is_thread_sanitized; then
+		for file in "$1"/*; do
+			nr=$((nr + 1))
+			[ $((nr % 7)) -eq 0 ] || rm "$file"
+		done
+	fi
+}
+
 gone()
 {
 	! kill -0 "$1" 2>/dev/null

@@ -3,7 +3,7 @@
 # shellcheck source=tests/fs/lib.sh
 . "$(dirname "$0")/lib.sh"
 
-"$WFS_PYTHON" "$tests/zoo/zoo.py" "$dir/src"
+zoo "$dir/src"
 mkdir "$dir/store"
 for file in "$dir"/src/{dtype,phase,rows,values,tensors,bf16}-*; do
 	[ "$(stat -c %s "$file")" -lt 5000000 ] || continue

@@ -3,7 +3,7 @@
 # shellcheck source=tests/fs/lib.sh
 . "$(dirname "$0")/lib.sh"
 
-"$WFS_PYTHON" "$tests/zoo/zoo.py" "$dir/src"
+zoo "$dir/src"
 mkdir "$dir/store" "$dir/back"
 for file in "$dir"/src/*; do
 	pack "$file" "$dir/store/${file##*/}.wfs"
