@@ -236,6 +236,8 @@ int wfsd_store_resolve(struct wfsd *d, int dir_fd, const char *shown, struct wfs
 	int err, bad = 0;
 	char stored[NAME_MAX + 1 + WFSD_SUFFIX_LEN];
 
+	if (strlen(shown) > NAME_MAX) /* the kernel lets up to 1024 bytes through */
+		return -ENAMETOOLONG;
 	err = wfsd_store_probe(d, dir_fd, shown, e, &kind, &bad, dir);
 	if (err != -ENOENT && (err || kind == WFSD_ORDINARY))
 		return err;
