@@ -39,8 +39,10 @@ struct section {
 /* Takes raw over and compresses it when that helps. */
 static bool section_set(struct section *s, enum wfs_section_kind kind, u8 *raw, u64 raw_len, bool may_compress)
 {
-	u8 *comp = NULL;
+	u8 *comp;
+	void *state;
 	int comp_len = 0;
+	bool good;
 
 	s->entry = (struct wfs_disk_section){
 		.kind = (u16)kind, .coding = WFS_STORED, .comp_len = raw_len, .raw_len = raw_len};
@@ -49,19 +51,22 @@ static bool section_set(struct section *s, enum wfs_section_kind kind, u8 *raw, 
 		return false;
 	if (!may_compress || raw_len < 2 || raw_len > WFS_LZ4_MAX_RAW)
 		return true;
+	/* LZ4's own allocation would fail silently, and the same metadata would come out longer than its bound. */
+	state = malloc((size_t)LZ4_sizeofStateHC());
 	comp = malloc((size_t)raw_len);
-	if (!comp)
-		return false;
-	comp_len = LZ4_compress_HC((const char *)raw, (char *)comp, (int)raw_len, (int)raw_len - 1, LZ4_LEVEL);
-	if (comp_len <= 0) {
-		free(comp);
-		return true;
+	if (state && comp)
+		comp_len = LZ4_compress_HC_extStateHC(state, (const char *)raw, (char *)comp, (int)raw_len,
+						      (int)raw_len - 1, LZ4_LEVEL);
+	good = state && comp;
+	if (comp_len > 0) {
+		s->entry.coding = WFS_LZ4;
+		s->entry.comp_len = (u64)comp_len;
+		s->body = comp;
+		comp = raw;
 	}
-	s->entry.coding = WFS_LZ4;
-	s->entry.comp_len = (u64)comp_len;
-	s->body = comp;
-	free(raw);
-	return true;
+	free(comp);
+	free(state);
+	return good;
 }
 
 static bool set_regions(struct section *s, const struct wfs_plan *plan)
