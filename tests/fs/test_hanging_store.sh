@@ -1,0 +1,57 @@
+#!/bin/bash
+# A store that stops answering: EIO after io_timeout and only for what waits on it, all well afterwards, SIGTERM bounded.
+# shellcheck source=tests/fs/lib.sh
+. "$(dirname "$0")/lib.sh"
+
+[ "$(id -u)" = 0 ] || skip "needs root to mount a file system of its own"
+"$WFS_PYTHON" "$tests/zoo/zoo.py" "$dir/zoo"
+mkdir "$dir/files" "$dir/slow"
+a=$dir/zoo/values-rows-of-unlike-scale.safetensors
+pack "$a" "$dir/files/model.wfs"
+cp "$dir/files/model.wfs" "$dir/files/other.wfs"
+cp -p "$dir/zoo/text.txt" "$dir/files/plain.txt"
+
+# Its end is not waited for: it goes when it is unmounted, and cleanup unmounts.
+mkfifo "$dir/ready"
+"$WFS_PYTHON" "$tests/fs/slow_store.py" "$dir/files" "$dir/slow" "$dir/hang" >"$dir/ready" &
+slow=$!
+read -r word <"$dir/ready"
+[ "$word" = ready ] || fail "the slow store does not start"
+end_slow()
+{
+	rm -f "$dir/hang"
+	umount -l "$dir/slow"
+	kill "$slow" 2>/dev/null || true
+	cleanup
+}
+trap end_slow EXIT
+cmp "$dir/files/model.wfs" "$dir/slow/model.wfs" || fail "the slow store itself"
+
+mount_logged "$dir/log" "$dir/slow" "$dir/mnt" -o io_timeout=2
+head -c 1000 "$dir/mnt/model" | cmp - <(head -c 1000 "$a") || fail "before it hangs"
+touch "$dir/hang"
+expect_status 1 cat "$dir/mnt/model"
+grep -qi 'input/output error' "$dir/err" || fail "a hanging store gives: $(cat "$dir/err")"
+expect_status 1 cat "$dir/mnt/plain.txt"
+# The mount itself lives.
+[ "$(stat -c %s "$dir/mnt/model")" = "$(stat -c %s "$a")" ] || fail "attributes while the store hangs"
+weightfs stats "$dir/mnt" --json >"$dir/stats" || fail "stats while the store hangs"
+timeouts=$(sed -n 's/.*"timeouts":\([0-9]*\).*/\1/p' "$dir/stats")
+[ "$timeouts" -ge 1 ] || fail "stats count $timeouts timeouts"
+rm "$dir/hang"
+wait_until "the file after the store answers again" cmp -s "$a" "$dir/mnt/model"
+wait_until "the plain file after the store answers again" cmp -s "$dir/zoo/text.txt" "$dir/mnt/plain.txt"
+access "$a" "$dir/mnt/model" || fail "after the store answers again"
+
+# SIGTERM while a read hangs: the mount is gone at once, the daemon at the latest when its read is answered.
+touch "$dir/hang"
+cat "$dir/mnt/other" >/dev/null 2>&1 &
+reader=$!
+kill -TERM "$daemon"
+not_mounted()
+{
+	! is_mounted "$dir/mnt"
+}
+wait_until "the end of the mount while a read hangs" not_mounted
+wait "$reader" && fail "a reader of a store that hangs succeeds"
+wait_until "the end of the daemon while a read hangs" gone "$daemon"
