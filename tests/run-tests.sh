@@ -128,8 +128,8 @@ damage()
 	"$WFS_PYTHON" tests/tools/part.py "$WFS_CORPORA/minilm-f32/model.safetensors" "$dir/part" || return 1
 	"$WFS_BIN/weightfs" pack "$dir/part" -o "$dir/part.wfs" >/dev/null || return 1
 	for cpu in scalar avx2 avx512vbmi; do
-		has_cpu $cpu || continue
-		"$WFS_BIN/tests/tools/damage" "$dir/part.wfs" "$dir/part" 1000 $cpu || return 1
+		has_cpu "$cpu" || continue
+		"$WFS_BIN/tests/tools/damage" "$dir/part.wfs" "$dir/part" 1000 "$cpu" || return 1
 	done
 	need asan && "$BUILD/asan/tests/tools/damage" "$dir/part.wfs" "$dir/part" 200
 }
@@ -323,73 +323,74 @@ run_one()
 	"$@"
 }
 
-# All in one command, so that the script may be edited while it runs.
+# A function, so that the script may be edited while it runs.
+main()
 {
-patterns=()
-for argument; do
-	case $argument in
-	-l)
-		list_tests | cut -d' ' -f1
-		exit 0
-		;;
-	--one) # run-tests.sh --one FUNCTION ARGUMENT...
-		shift
-		run_one "$@"
-		exit
-		;;
-	*) patterns+=("$argument") ;;
-	esac
-done
+	patterns=()
+	for argument; do
+		case $argument in
+		-l)
+			list_tests | cut -d' ' -f1
+			exit 0
+			;;
+		--one) # run-tests.sh --one FUNCTION ARGUMENT...
+			shift
+			run_one "$@"
+			exit
+			;;
+		*) patterns+=("$argument") ;;
+		esac
+	done
 
-mkdir -p "$WFS_TMP" "$BUILD/logs"
-rm -f "$WFS_TMP"/.built-*
-start=$SECONDS
-echo "Building, and making the test data"
-if ! build_gcc; then
-	echo "The build failed."
-	echo "0 passed, 1 failed"
-	exit 1
-fi
-if ! WFS_PYTHON=$(tests/venv.sh small) ||
-	! "$WFS_PYTHON" tests/corpora.py "$WFS_CORPORA" minilm-f32 minilm-bf16 minilm-f16 minilm-f32-from-bf16 \
-		llama-like-60 >/dev/null; then
-	echo "The test data could not be made."
-	echo "0 passed, 1 failed"
-	exit 1
-fi
-export WFS_PYTHON
+	mkdir -p "$WFS_TMP" "$BUILD/logs"
+	rm -f "$WFS_TMP"/.built-*
+	start=$SECONDS
+	echo "Building, and making the test data"
+	if ! build_gcc; then
+		echo "The build failed."
+		echo "0 passed, 1 failed"
+		exit 1
+	fi
+	if ! WFS_PYTHON=$(tests/venv.sh small) ||
+		! "$WFS_PYTHON" tests/corpora.py "$WFS_CORPORA" minilm-f32 minilm-bf16 minilm-f16 minilm-f32-from-bf16 \
+			llama-like-60 >/dev/null; then
+		echo "The test data could not be made."
+		echo "0 passed, 1 failed"
+		exit 1
+	fi
+	export WFS_PYTHON
 
-passed=0 failed=0 skipped=0 failures=
-while read -r name command; do
-	wanted "$name" || continue
-	log=$BUILD/logs/${name//\//-}.log
-	begin=$(date +%s%N)
-	# shellcheck disable=SC2086 # a function and its arguments
-	timeout -k 20 "$limit_seconds" "$0" --one $command >"$log" 2>&1 </dev/null
-	status=$?
-	took=$((($(date +%s%N) - begin) / 100000000))
-	took=$((took / 10)).$((took % 10))
-	case $status in
-	0)
-		passed=$((passed + 1))
-		printf 'ok   %7s s  %s\n' "$took" "$name"
-		;;
-	77)
-		skipped=$((skipped + 1))
-		printf 'SKIPPED        %s: %s\n' "$name" "$(grep '^SKIP' "$log" | tail -n 1 | cut -c6-)"
-		;;
-	*)
-		failed=$((failed + 1))
-		failures="$failures $name"
-		printf 'FAIL %7s s  %s (status %s)\n' "$took" "$name" "$status"
-		tail -n 100 "$log" | sed 's/^/    /'
-		;;
-	esac
-done < <(list_tests)
+	passed=0 failed=0 skipped=0 failures=
+	while read -r name command; do
+		wanted "$name" || continue
+		log=$BUILD/logs/${name//\//-}.log
+		begin=$(date +%s%N)
+		# shellcheck disable=SC2086 # a function and its arguments
+		timeout -k 20 "$limit_seconds" "$0" --one $command >"$log" 2>&1 </dev/null
+		status=$?
+		took=$((($(date +%s%N) - begin) / 100000000))
+		took=$((took / 10)).$((took % 10))
+		case $status in
+		0)
+			passed=$((passed + 1))
+			printf 'ok   %7s s  %s\n' "$took" "$name"
+			;;
+		77)
+			skipped=$((skipped + 1))
+			printf 'SKIPPED        %s: %s\n' "$name" "$(grep '^SKIP' "$log" | tail -n 1 | cut -c6-)"
+			;;
+		*)
+			failed=$((failed + 1))
+			failures="$failures $name"
+			printf 'FAIL %7s s  %s (status %s)\n' "$took" "$name" "$status"
+			tail -n 100 "$log" | sed 's/^/    /'
+			;;
+		esac
+	done < <(list_tests)
 
-echo "The tests took $(((SECONDS - start) / 60)) min $(((SECONDS - start) % 60)) s."
-[ -z "$failures" ] || echo "Failed:$failures"
-echo "$passed passed, $failed failed$([ $skipped -eq 0 ] || echo ", $skipped skipped")"
-[ $failed -eq 0 ] && [ $passed -gt 0 ]
-exit
+	echo "The tests took $(((SECONDS - start) / 60)) min $(((SECONDS - start) % 60)) s."
+	[ -z "$failures" ] || echo "Failed:$failures"
+	echo "$passed passed, $failed failed$([ $skipped -eq 0 ] || echo ", $skipped skipped")"
+	[ $failed -eq 0 ] && [ $passed -gt 0 ]
 }
+main "$@"; exit
