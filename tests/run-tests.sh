@@ -323,6 +323,17 @@ run_one()
 	"$@"
 }
 
+# Unmount and remove what a test that was killed has left.
+sweep()
+{
+	local mnt
+	while read -r _ mnt _; do
+		[[ $mnt == "$WFS_TMP"/* ]] && { umount -l "$mnt" 2>/dev/null || fusermount3 -uzq "$mnt"; }
+	done </proc/self/mounts
+	rm -rf "$WFS_TMP"
+	mkdir -p "$WFS_TMP"
+}
+
 # A function, so that the script may be edited while it runs.
 main()
 {
@@ -342,8 +353,10 @@ main()
 		esac
 	done
 
-	mkdir -p "$WFS_TMP" "$BUILD/logs"
-	rm -f "$WFS_TMP"/.built-*
+	mkdir -p "$BUILD/logs"
+	exec 9>"$BUILD/run-tests.lock"
+	flock -n 9 || { echo "Tests are running in $BUILD already."; exit 2; }
+	sweep
 	start=$SECONDS
 	echo "Building, and making the test data"
 	if ! build_gcc; then
@@ -366,7 +379,7 @@ main()
 		log=$BUILD/logs/${name//\//-}.log
 		begin=$(date +%s%N)
 		# shellcheck disable=SC2086 # a function and its arguments
-		timeout -k 20 "$limit_seconds" "$0" --one $command >"$log" 2>&1 </dev/null
+		timeout -k 20 "$limit_seconds" "$0" --one $command >"$log" 2>&1 </dev/null 9>&-
 		status=$?
 		took=$((($(date +%s%N) - begin) / 100000000))
 		took=$((took / 10)).$((took % 10))
@@ -384,6 +397,7 @@ main()
 			failures="$failures $name"
 			printf 'FAIL %7s s  %s (status %s)\n' "$took" "$name" "$status"
 			tail -n 100 "$log" | sed 's/^/    /'
+			[ $status -lt 124 ] || sweep
 			;;
 		esac
 	done < <(list_tests)
