@@ -49,16 +49,13 @@ static double attr_timeout(const struct wfsd_entry *e)
 static void warn_if_shadowing(struct wfsd *d, int dir_fd, const struct wfsd_entry *e, const char *dir,
 			      const struct listing *l)
 {
-	char stored[NAME_MAX + 1 + WFSD_SUFFIX_LEN];
+	char stored[NAME_MAX + 1];
 	struct wfsd_entry other;
 	enum wfsd_kind kind;
 	int bad;
 
-	if (e->container || !S_ISREG(e->st.st_mode) || strlen(e->stored) > NAME_MAX - WFSD_SUFFIX_LEN)
-		return;
-	strcpy(stored, e->stored);
-	strcat(stored, WFSD_SUFFIX);
-	if (l && !listing_has(l, stored))
+	if (e->container || !S_ISREG(e->st.st_mode) || !wfsd_add_suffix(e->stored, stored) ||
+	    (l && !listing_has(l, stored)))
 		return;
 	if (!wfsd_store_probe(d, dir_fd, stored, &other, &kind, &bad, dir) && kind != WFSD_ORDINARY)
 		wfsd_log(&d->log, WFSD_WARNING, "%s%s%s and its container lie side by side: the plain file is shown",
@@ -185,6 +182,7 @@ static int listing_read(struct wfsd *d, struct wfsd_node *node, struct listing *
 		close(fd);
 		goto out;
 	}
+	/* cppcheck-suppress readdirCalled ; no other thread has this stream */
 	while (errno = 0, (entry = readdir(stream))) {
 		if (!strcmp(entry->d_name, ".") || !strcmp(entry->d_name, ".."))
 			continue;
@@ -294,11 +292,12 @@ static bool shown_as(struct filling *f, size_t i, struct wfsd_entry *e, char *sh
 
 	if (wfsd_store_probe(f->d, f->fd, stored, e, &kind, &bad, f->path))
 		return false;
-	strcpy(shown, stored);
+	size_t len = strlen(stored) - (kind == WFSD_ORDINARY ? 0 : WFSD_SUFFIX_LEN);
+	memcpy(shown, stored, len);
+	shown[len] = '\0';
 	*damaged_ret = kind == WFSD_DAMAGED;
 	if (kind == WFSD_ORDINARY)
 		return true;
-	shown[strlen(shown) - WFSD_SUFFIX_LEN] = '\0';
 	if (!listing_has(f->l, shown))
 		return true;
 	/* There is a file of that name; unless it is a container itself, it is the one that is shown. */

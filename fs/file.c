@@ -122,7 +122,7 @@ void wfsd_file_put(struct wfsd *d, struct wfsd_file *file)
 			list_add(&f->kept, file);
 		else
 			gone = chain(file, gone);
-		while (f->kept.nr > MAX_KEPT || f->kept.bytes > MAX_KEPT_BYTES) {
+		while (f->kept.oldest && (f->kept.nr > MAX_KEPT || f->kept.bytes > MAX_KEPT_BYTES)) {
 			struct wfsd_file *oldest = f->kept.oldest;
 			list_remove(oldest);
 			gone = chain(oldest, gone);

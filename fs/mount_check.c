@@ -17,12 +17,17 @@
 
 extern char **environ;
 
+static bool is_octal(char c)
+{
+	return c >= '0' && c <= '7';
+}
+
 /* Undo the octal escapes of mountinfo ("\040" is a space), in place. */
 static void unescape(char *text)
 {
 	char *out = text;
 	for (const char *in = text; *in;) {
-		if (in[0] == '\\' && in[1] >= '0' && in[1] <= '3' && in[2] && in[3]) {
+		if (in[0] == '\\' && is_octal(in[1]) && is_octal(in[2]) && is_octal(in[3])) {
 			*out++ = (char)((in[1] - '0') << 6 | (in[2] - '0') << 3 | (in[3] - '0'));
 			in += 4;
 		} else {
@@ -50,9 +55,8 @@ static bool parse_line(char *line, struct wfsd_mount *m)
 	if (!fstype || sscanf(field[2], "%u:%u", &m->major, &m->minor) != 2)
 		return false;
 	unescape(field[4]);
-	if (strlen(field[4]) >= sizeof(m->point))
+	if ((size_t)snprintf(m->point, sizeof(m->point), "%s", field[4]) >= sizeof(m->point))
 		return false;
-	strcpy(m->point, field[4]);
 	snprintf(m->fstype, sizeof(m->fstype), "%s", fstype);
 	m->weightfs = !strcmp(fstype, "fuse.weightfs");
 	m->user_id = 0;
@@ -131,9 +135,9 @@ int wfsd_mount_resolve(const char *point, char *path_ret)
 		return 0;
 	if (errno != ENOTCONN || strlen(point) >= PATH_MAX)
 		return -errno;
-	/* A dead mount: everything but its own name resolves. */
-	strcpy(dir, point);
-	strcpy(base, point);
+	/* A dead mount: everything but its own name resolves. dirname and basename write on their arguments. */
+	memcpy(dir, point, strlen(point) + 1);
+	memcpy(base, point, strlen(point) + 1);
 	if (!realpath(dirname(dir), parent))
 		return -errno;
 	if (snprintf(path_ret, PATH_MAX, "%s/%s", strcmp(parent, "/") ? parent : "", basename(base)) >= PATH_MAX)

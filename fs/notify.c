@@ -15,7 +15,7 @@ void wfsd_notify(const char *lines)
 
 	if (!path || (path[0] != '/' && path[0] != '@') || strlen(path) >= sizeof(addr.sun_path))
 		return;
-	strcpy(addr.sun_path, path);
+	memcpy(addr.sun_path, path, strlen(path));
 	if (path[0] == '@') /* the abstract name space */
 		addr.sun_path[0] = '\0';
 	int fd = socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0);

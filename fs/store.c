@@ -5,6 +5,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <pthread.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <sys/mman.h>
 #include <unistd.h>
@@ -140,6 +141,11 @@ bool wfsd_has_suffix(const char *stored)
 	return !(stored[0] == '.' && (base == 1 || (base == 2 && stored[1] == '.')));
 }
 
+bool wfsd_add_suffix(const char *shown, char *stored_ret)
+{
+	return snprintf(stored_ret, NAME_MAX + 1, "%s" WFSD_SUFFIX, shown) <= NAME_MAX;
+}
+
 /* Read the head of an open file of this version. What can be otherwise the next time is not remembered. */
 static void head_read(struct wfsd *d, int fd, struct head *head, const char *dir, const char *stored)
 {
@@ -216,7 +222,7 @@ int wfsd_store_probe(struct wfsd *d, int dir_fd, const char *stored, struct wfsd
 		if (err)
 			return err;
 	}
-	strcpy(e->stored, stored);
+	memcpy(e->stored, stored, strlen(stored) + 1);
 	*kind_ret = (enum wfsd_kind)head.kind;
 	*err_ret = head.err;
 	e->container = head.kind != WFSD_ORDINARY;
@@ -234,17 +240,15 @@ int wfsd_store_resolve(struct wfsd *d, int dir_fd, const char *shown, struct wfs
 {
 	enum wfsd_kind kind;
 	int err, bad = 0;
-	char stored[NAME_MAX + 1 + WFSD_SUFFIX_LEN];
+	char stored[NAME_MAX + 1];
 
 	if (strlen(shown) > NAME_MAX) /* the kernel lets up to 1024 bytes through */
 		return -ENAMETOOLONG;
 	err = wfsd_store_probe(d, dir_fd, shown, e, &kind, &bad, dir);
 	if (err != -ENOENT && (err || kind == WFSD_ORDINARY))
 		return err;
-	if (strlen(shown) > NAME_MAX - WFSD_SUFFIX_LEN)
+	if (!wfsd_add_suffix(shown, stored))
 		return -ENOENT;
-	strcpy(stored, shown);
-	strcat(stored, WFSD_SUFFIX);
 	err = wfsd_store_probe(d, dir_fd, stored, e, &kind, &bad, dir);
 	if (err)
 		return err;

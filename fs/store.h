@@ -58,6 +58,8 @@ int wfsd_store_resolve(struct wfsd *d, int dir_fd, const char *shown, struct wfs
 bool wfsd_has_suffix(const char *stored);
 #define WFSD_SUFFIX	".wfs"
 #define WFSD_SUFFIX_LEN 4
+/* The stored name of a container shown as `shown`, into stored_ret[NAME_MAX + 1]. False: too long to be one. */
+bool wfsd_add_suffix(const char *shown, char *stored_ret);
 
 /* What is known of containers' heads, by version: bounded memory, a lost entry costs one pread. */
 struct wfsd_heads *wfsd_heads_new(void);
