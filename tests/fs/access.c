@@ -2,6 +2,7 @@
 #include "access.h"
 
 #include <linux/fs.h>
+#include <poll.h>
 #include <setjmp.h>
 #include <signal.h>
 #include <sys/file.h>
@@ -329,6 +330,37 @@ static void advice(const struct file *file)
 	close(fd);
 }
 
+/* POSIX_FADV_DONTNEED takes the pages out of memory, as loaders that call it after each shard count on. */
+static void dropped(const struct file *file)
+{
+	uint64_t len = min_u64(file->size, 64 * MIB), nr_pages = (len + PAGE - 1) / PAGE, resident = 1;
+	if (!len || (geteuid() && geteuid() != file->had->st_uid)) /* mincore tells only owners */
+		return;
+	uint8_t *p = map(file, PROT_READ, MAP_SHARED, 0, len);
+	uint8_t *in_core = get_memory(file, nr_pages), *buf = get_memory(file, BUF);
+	int fd = open_file(file, 0);
+	for (uint64_t off = 0; off < len; off += MIB)
+		check_pread(file, fd, buf, off, MIB);
+	/* Pages that read-ahead is still filling stay: it ends, so this does. */
+	for (int tries = 0; resident && tries < 5000; tries++) {
+		CHECK_SYS(file, !posix_fadvise(fd, 0, 0, POSIX_FADV_DONTNEED), "fadvise");
+		CHECK_SYS(file, !mincore(p, len, in_core), "mincore");
+		resident = 0;
+		for (uint64_t i = 0; i < nr_pages; i++)
+			resident += in_core[i] & 1;
+		if (resident)
+			poll(NULL, 0, 10);
+	}
+	if (resident)
+		FAIL(file, "%llu of %llu pages stay in memory", (unsigned long long)resident,
+		     (unsigned long long)nr_pages);
+	same(file, p, 0, len);
+	close(fd);
+	munmap(p, len);
+	munmap(in_core, nr_pages);
+	munmap(buf, BUF);
+}
+
 /* sendfile, copy_file_range and a clone attempt, as cp has it. */
 static void copies(const struct file *file)
 {
@@ -407,6 +439,7 @@ int main(int argc, char **argv)
 		{"mmap-write", mmap_write},
 		{"mmap-beyond", mmap_beyond},
 		{"advice", advice},
+		{"dropped", dropped},
 		{"copies", copies},
 		{"seeks", seeks},
 		{"reopens", reopens},
