@@ -25,6 +25,7 @@ missing()
 		for dir in /usr/include /usr/include/"$(uname -m)"-linux-gnu /usr/local/include; do
 			[ -e "$dir/$name" ] && return 1
 		done
+		return 0
 		;;
 	*) ! command -v "$name" >/dev/null && [ ! -x "/usr/sbin/$name" ] && [ ! -x "/sbin/$name" ] ;;
 	esac
