@@ -213,8 +213,8 @@ struct wfs_encode_result {
 };
 
 /* Encode the whole regular file src_fd into dst_fd (empty, open for writing with pwrite). Both stay the caller's, as do
- * fsync and rename. The result is not verified here. WFS_CHANGED: the source's size or modification time changed while it
- * was read, or what was read twice differed. Memory is bounded whatever the size, but for 14 bytes a block. */
+ * fsync and rename. The result is not verified here. WFS_CHANGED: the source's size or modification time changed while
+ * it was read, or what was read twice differed. Memory is bounded whatever the size, but for 14 bytes a block. */
 WFS_API WFS_MUST_CHECK enum wfs_status wfs_encode_file(int src_fd, int dst_fd, const struct wfs_encode_opts *opts,
 						       struct wfs_encode_result *result_ret, struct wfs_error *err);
 
