@@ -77,7 +77,7 @@ static struct decoder *decoder_new(void)
 	return NULL;
 }
 
-/* Waits for a decoder when all are in use. NULL: there is no memory even for one. */
+/* Waits for a decoder when all are in use. NULL: there is no memory for one more. */
 static struct decoder *decoder_get(struct wfsd_fetch *f)
 {
 	struct decoder *dec = NULL;
@@ -105,6 +105,7 @@ static struct decoder *decoder_get(struct wfsd_fetch *f)
 	if (!dec) {
 		pthread_mutex_lock(&f->decoder_lock);
 		f->nr_made--;
+		pthread_cond_signal(&f->decoder_back); /* whoever waits may try: perhaps there is none to come back */
 		pthread_mutex_unlock(&f->decoder_lock);
 	}
 	return dec;

@@ -46,6 +46,7 @@ struct serving {
 	struct wfsd_mount mount;
 	struct wfsd_stats_server *stats_server;
 	pthread_t main, loop;
+	atomic_bool loop_ended; /* then ENDED comes; without it that signal is somebody else's */
 	int loop_ret;
 	int log_fd;   /* of log=FILE; -1: none */
 	int ready_fd; /* the parent waits for a byte; -1: none */
@@ -158,6 +159,7 @@ static void *loop(void *arg)
 	}
 	/* Also what is asked from now on gets an answer: an error. */
 	fuse_session_unmount(s->session);
+	atomic_store(&s->loop_ended, true);
 	pthread_kill(s->main, ENDED);
 	return NULL;
 }
@@ -246,7 +248,7 @@ static void end_loop(struct serving *s)
 	do {
 		/* Again and again: one that comes just before the loop waits is lost. */
 		pthread_kill(s->loop, KICK);
-		if (sigtimedwait(&ended, NULL, &patience) == ENDED)
+		if (sigtimedwait(&ended, NULL, &patience) == ENDED && atomic_load(&s->loop_ended))
 			return;
 		clock_gettime(CLOCK_MONOTONIC, &now);
 	} while (now.tv_sec - start.tv_sec < EXIT_SECONDS);
@@ -269,7 +271,7 @@ static int serve(struct serving *s, const sigset_t *wait)
 	}
 	ready = become_ready(s);
 	if (ready) {
-		while (sigwait(wait, &sig))
+		while (sigwait(wait, &sig) || (sig == ENDED && !atomic_load(&s->loop_ended)))
 			;
 		wfsd_log(&d->log, WFSD_INFO, "%s: %s", d->mount_path, sig == ENDED ? "unmounted" : "stopping");
 		wfsd_notify("STOPPING=1");

@@ -35,7 +35,6 @@ struct wfsd_tree *wfsd_tree_new(const struct stat *root_st)
 	}
 	pthread_mutex_init(&t->lock, NULL);
 	t->root.ident = wfsd_ident_of(root_st, false);
-	t->root.st = *root_st;
 	t->root.refs = t->root.nlookup = 1;
 	t->next_id = 1;
 	return t;
@@ -147,7 +146,8 @@ static struct wfsd_node *node_new(struct wfsd_tree *t, struct wfsd_node *parent,
 		return NULL;
 	}
 	node->ident = e->ident;
-	node->st = e->st;
+	if (e->container)
+		node->st = e->st;
 	node->id = t->next_id++;
 	node->parent = parent;
 	parent->refs++;

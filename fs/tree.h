@@ -20,7 +20,7 @@ struct wfsd_node {
 	/* constant */
 	struct wfsd_ident ident;
 	uint64_t id;	/* never used again: names the node's blocks in the cache */
-	struct stat st; /* container: its attributes for ever; else as it was found, for debugging only */
+	struct stat st; /* of a container: its attributes for ever */
 
 	/* under the tree's lock */
 	struct wfsd_node *chain;
