@@ -8,10 +8,8 @@
 #include "split_merge.h"
 
 #ifdef __x86_64__
+#include "split_prefetch.h"
 #include "split_row_avx2.h"
-
-/* How far ahead of their use lines are asked for, bytes. */
-enum { PREFETCH_RAW = 1024, PREFETCH_REST = 1536, PREFETCH_STREAM = 768 };
 
 /* a where the mask's bits are 0, b where they are 1. */
 AVX2_INLINE __m256i pick(__m256i a, __m256i b, __m256i mask)
@@ -45,15 +43,6 @@ AVX2_INLINE void found_add(struct found *f, u64 escapes)
 	f->rows->mask[f->nr] = escapes;
 	f->rows->row[f->nr] = f->row++;
 	f->nr += escapes != 0;
-}
-
-AVX2_INLINE void prefetch_row(const u8 *raw, const unsigned word, const u8 *rest, const u8 *stream)
-{
-#pragma GCC unroll 4
-	for (unsigned i = 0; i < word; i++)
-		__asm__ volatile("prefetchw %0" : : "m"(raw[PREFETCH_RAW + 64 * i]));
-	_mm_prefetch(rest + PREFETCH_REST, _MM_HINT_T0);
-	_mm_prefetch(stream + PREFETCH_STREAM, _MM_HINT_T0);
 }
 
 /* ---- words ---- */
@@ -217,7 +206,7 @@ struct work {
 
 /* One superrow in mode 0. */
 AVX2_INLINE void superrow(const enum shape shape, const struct constants *c, struct strand *k, struct found *found,
-			  const struct wfs_decode_table *d, const u8 *rest, u8 *raw)
+			  const struct wfs_decode_table *d, const u8 *rest, const u8 *ahead, u8 *raw)
 {
 	const unsigned word = shapes[shape].word, partial = shapes[shape].partial;
 	const u8 *plane = rest + 64 * partial;
@@ -230,8 +219,7 @@ AVX2_INLINE void superrow(const enum shape shape, const struct constants *c, str
 	for (unsigned r = 0; r < WFS_SUPER_ROWS; r++, raw += 64 * word) {
 		const struct row y = next_row(c, d, &k[r & 1], partial == 7);
 
-		prefetch_row(raw, word, rest + 64 * r, k[r & 1].p);
-
+		wfs_prefetch_row(ahead + 64 * word * r, word, rest + 64 * r, k[r & 1].p);
 #pragma GCC unroll 2
 		for (unsigned half = 0; half < 2; half++) {
 			const unsigned at = 64 * r + 32 * half;
@@ -290,7 +278,8 @@ AVX2_INLINE void decode_supers(const enum shape shape, struct work *w)
 			k[1] = k2[1];
 			found = found2;
 		} else {
-			superrow(shape, &c, k, &found, d, rest, raw);
+			superrow(shape, &c, k, &found, d, rest,
+				 wfs_prefetch_ahead(raw, (nr - super) * WFS_SUPER * word), raw);
 		}
 		rest += rest_bytes;
 	}
@@ -383,6 +372,7 @@ static WFS_TARGET_AVX2 enum wfs_status decode_avx2(const struct wfs_split_view *
 
 	if (!supers || v->edges - v->escapes < WFS_VECTOR_SLACK)
 		return wfs_split_decode_scalar(v, pool, s, raw, scratch, reason_ret);
+	wfs_prefetch_start(v, v->n * s.word, raw);
 	for (unsigned i = 0; i < WFS_STRANDS; i++) {
 #pragma GCC unroll 2
 		for (unsigned half = 0; half < 2; half++) {

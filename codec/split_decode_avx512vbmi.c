@@ -11,12 +11,11 @@
 #include "split_merge.h"
 
 #ifdef __x86_64__
+#include "split_prefetch.h"
+
 #include <immintrin.h>
 
 #define INLINE static WFS_ALWAYS_INLINE WFS_TARGET_AVX512VBMI
-
-/* How far ahead of their use lines are asked for, bytes. */
-enum { PREFETCH_RAW = 2048, PREFETCH_REST = 2048, PREFETCH_STREAM = 1024 };
 
 /* Truth tables of vpternlog: a ? b : c and a | (b & c) and a | b | c. */
 enum { SELECT = 0xca, OR_AND = 0xf8, OR3 = 0xfe };
@@ -36,15 +35,6 @@ INLINE __m512i ror16(__m512i v)
 INLINE __m512i ror32(__m512i v)
 {
 	return _mm512_ror_epi32(v, 1);
-}
-
-INLINE void prefetch_row(const u8 *raw, const unsigned word, const u8 *rest, const u8 *stream)
-{
-#pragma GCC unroll 4
-	for (unsigned i = 0; i < word; i++)
-		__asm__ volatile("prefetchw %0" : : "m"(raw[PREFETCH_RAW + 64 * i]));
-	_mm_prefetch(rest + PREFETCH_REST, _MM_HINT_T0);
-	_mm_prefetch(stream + PREFETCH_STREAM, _MM_HINT_T0);
 }
 
 /* ---- rANS ---- */
@@ -280,7 +270,7 @@ superrow_moded(struct work *w, unsigned mode, const struct wfs_decode_table *d, 
 
 /* One superrow in mode 0. */
 INLINE void superrow(const enum shape shape, const struct table *t, struct strand *k, struct escapes *e, const u8 *rest,
-		     u8 *raw)
+		     const u8 *ahead, u8 *raw)
 {
 	const unsigned word = shapes[shape].word, partial = shapes[shape].partial;
 	const u8 *plane = rest + 64 * partial;
@@ -294,7 +284,7 @@ INLINE void superrow(const enum shape shape, const struct table *t, struct stran
 		const __m512i name = next_row(t, &k[r & 1], e);
 		const __m512i hi = _mm512_permutexvar_epi8(name, t->hi);
 
-		prefetch_row(raw, word, rest + 64 * r, k[r & 1].p);
+		wfs_prefetch_row(ahead + 64 * word * r, word, rest + 64 * r, k[r & 1].p);
 		if (partial == 7) {
 			/* row 7 grows at the top of row7, one bit from each vector */
 			__m512i bits = _mm512_srli_epi16(row7, 1), low = _mm512_permutexvar_epi8(name, t->lo);
@@ -350,7 +340,7 @@ INLINE void decode_supers(const enum shape shape, struct work *w)
 			e = w->e;
 			rest += 8 * WFS_SUPER_ROWS * wfs_mode_rest_bits(w->s, mode);
 		} else {
-			superrow(shape, &t, k, &e, rest, raw);
+			superrow(shape, &t, k, &e, rest, wfs_prefetch_ahead(raw, (nr - super) * WFS_SUPER * word), raw);
 			rest += 8 * WFS_SUPER_ROWS * (8u * word - shapes[shape].field);
 		}
 	}
@@ -446,6 +436,7 @@ static WFS_TARGET_AVX512VBMI enum wfs_status decode_avx512vbmi(const struct wfs_
 
 	if (!supers || v->edges - v->escapes < WFS_VECTOR_SLACK)
 		return wfs_split_decode_scalar(v, pool, s, raw, scratch, reason_ret);
+	wfs_prefetch_start(v, v->n * s.word, raw);
 	for (unsigned i = 0; i < WFS_STRANDS; i++) {
 		const u8 *states = v->states + 128 * i;
 
