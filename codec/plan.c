@@ -124,10 +124,14 @@ static enum wfs_status spans_from_file(struct wfs_spans *spans, const struct wfs
 {
 	struct wfs_tensors none = {0}, *tensors = NULL;
 	struct wfs_source ctx = *source;
-	enum wfs_status status = wfs_safetensors_scan(scan_pread, &ctx, source->raw_len, &tensors, err);
+	struct wfs_error scan_error;
+	enum wfs_status status = wfs_safetensors_scan(scan_pread, &ctx, source->raw_len, &tensors, &scan_error);
 
-	if (status != WFS_OK && status != WFS_NOT_CONTAINER)
+	if (status != WFS_OK && status != WFS_NOT_CONTAINER) {
+		if (err)
+			*err = scan_error;
 		return status;
+	}
 	status = WFS_OK;
 	if (!spans_from_tensors(spans, tensors ? tensors : &none, source->raw_len))
 		status = wfs_fail(err, WFS_NO_MEMORY, "out of memory for the plan");
