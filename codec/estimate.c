@@ -6,9 +6,7 @@
 #include "container_write.h"
 #include "parallel.h"
 
-#include <errno.h>
 #include <stdlib.h>
-#include <sys/stat.h>
 
 enum { SAMPLE_BYTES = 128 << 20 };
 
