@@ -176,14 +176,17 @@ static int add_path(struct verify *v, const char *path)
 {
 	char *real = NULL, *dir, *name;
 	struct stat st;
-	int fd;
-	if (stat(path, &st) || (!S_ISDIR(st.st_mode) && !S_ISREG(st.st_mode)) ||
-	    (S_ISREG(st.st_mode) && !(real = realpath(path, NULL)))) {
-		add_error(v, path, errno ? errno : EINVAL);
+	int fd, sys_errno = stat(path, &st) ? errno : 0;
+	if (!sys_errno && S_ISDIR(st.st_mode))
+		return add_tree(v, path);
+	if (!sys_errno && !S_ISREG(st.st_mode))
+		sys_errno = EINVAL;
+	else if (!sys_errno && !(real = realpath(path, NULL)))
+		sys_errno = errno;
+	if (sys_errno) {
+		add_error(v, path, sys_errno);
 		return -1;
 	}
-	if (S_ISDIR(st.st_mode))
-		return add_tree(v, path);
 	dir = path_dirname(real);
 	name = path_basename(real);
 	fd = open(dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
