@@ -28,7 +28,7 @@ void temp_discard(struct temp_file *t);
 
 /* Make a hard link of src_name: the same promise as temp_publish. */
 int link_publish(int src_dir, const char *src_name, int dst_dir, const char *name, bool replace) MUST_CHECK;
-/* Make a symbolic link: the same. */
+/* Make a symbolic link: the same, but that a new one is durable only once the caller has synced the directory. */
 int symlink_publish(const char *target, int dst_dir, const char *name, bool replace) MUST_CHECK;
 
 /* Whether a name is that of a temporary. */
