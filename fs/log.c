@@ -17,7 +17,8 @@ int wfsd_level_from_name(const char *name)
 	return -1;
 }
 
-static void log_line(const struct wfsd_log *log, enum wfsd_level level, const char *fmt, va_list args)
+static void __attribute__((format(printf, 3, 0)))
+log_line(const struct wfsd_log *log, enum wfsd_level level, const char *fmt, va_list args)
 {
 	static const int priorities[] = {LOG_ERR, LOG_WARNING, LOG_INFO, LOG_DEBUG};
 	static const char prefix[] = "weightfsd: ";
@@ -56,7 +57,7 @@ void wfsd_log(const struct wfsd_log *log, enum wfsd_level level, const char *fmt
 /* libfuse's callback has no context argument. Set once, before there are threads. */
 static const struct wfsd_log *fuse_log_target;
 
-static void fuse_line(enum fuse_log_level level, const char *fmt, va_list args)
+static void __attribute__((format(printf, 2, 0))) fuse_line(enum fuse_log_level level, const char *fmt, va_list args)
 {
 	enum wfsd_level ours = level <= FUSE_LOG_ERR	   ? WFSD_ERROR
 			       : level == FUSE_LOG_WARNING ? WFSD_WARNING
