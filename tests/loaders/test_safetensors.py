@@ -65,7 +65,11 @@ def check_safe_open(original, path, framework, backend):
 def check_load(original, path, module, backend):
     arguments = open_arguments(backend)
     want = module.load_file(original)
-    for got in (module.load_file(path, **arguments), module.load(open(path, "rb").read())):
+    loaded = [module.load_file(path, **arguments)]
+    # safetensors.numpy.load knows no BF16, unlike its load_file.
+    if module is not safetensors.numpy or all(t.dtype.kind != "V" for t in want.values()):
+        loaded.append(module.load(open(path, "rb").read()))
+    for got in loaded:
         assert got.keys() == want.keys()
         assert all(bits(got[n]) == bits(want[n]) and got[n].shape == want[n].shape for n in want)
 
