@@ -313,7 +313,8 @@ enum wfs_status wfs_encode_begin(int src_fd, struct wfs_encode_opts *opts, struc
 		return wfs_fail_io(err, errno, "cannot stat the source");
 	if (!S_ISREG(st.st_mode) || (u64)st.st_size > WFS_MAX_RAW_LEN)
 		return wfs_fail(err, WFS_BAD_ARGUMENT, "the source is not a regular file");
-	*source_ret = (struct wfs_source){src_fd, (u64)st.st_size, st.st_mtim.tv_sec, st.st_mtim.tv_nsec};
+	*source_ret = (struct wfs_source){src_fd,	  (u64)st.st_size, st.st_mtim.tv_sec, st.st_mtim.tv_nsec,
+					  opts->progress, opts->ctx};
 	return WFS_OK;
 }
 

@@ -28,6 +28,13 @@ enum wfs_status wfs_source_read(const struct wfs_source *source, void *buf, size
 	return WFS_OK;
 }
 
+enum wfs_status wfs_source_go_on(const struct wfs_source *source, struct wfs_error *err)
+{
+	if (source->progress && source->progress(source->ctx, 0, 0))
+		return wfs_fail(err, WFS_CANCELLED, "cancelled");
+	return WFS_OK;
+}
+
 /* ---- spans ---- */
 
 struct wfs_split wfs_class_split(enum wfs_class class)

@@ -17,9 +17,14 @@ struct wfs_source {
 	u64 raw_len;
 	int64_t mtime_sec;
 	int64_t mtime_nsec;
+	wfs_progress_fn progress; /* may be NULL; the calling thread's alone */
+	void *ctx;
 };
 /* Exactly len bytes at off; fewer: WFS_CHANGED. */
 enum wfs_status wfs_source_read(const struct wfs_source *source, void *buf, size_t len, u64 off, struct wfs_error *err);
+/* Asked now and then before the first block is encoded: WFS_CANCELLED when the caller wants to stop. On the thread that
+ * called the encoder only. */
+enum wfs_status wfs_source_go_on(const struct wfs_source *source, struct wfs_error *err);
 
 /* encode_file.c: check the options of an encoding, fill in what 0 stands for, and open its source. */
 enum wfs_status wfs_encode_begin(int src_fd, struct wfs_encode_opts *opts, struct wfs_source *source_ret,

@@ -60,7 +60,9 @@ static enum wfs_status same_bytes(const struct wfs_source *source, u64 a, u64 b,
 	*same_ret = true;
 	for (u64 done = 0; done < len && *same_ret && status == WFS_OK; done += part) {
 		part = WFS_MIN(len - done, (u64)STEP);
-		status = wfs_source_read(source, buf, (size_t)part, a + done, err);
+		status = wfs_source_go_on(source, err);
+		if (status == WFS_OK)
+			status = wfs_source_read(source, buf, (size_t)part, a + done, err);
 		if (status == WFS_OK)
 			status = wfs_source_read(source, buf + STEP, (size_t)part, b + done, err);
 		*same_ret = status == WFS_OK && !memcmp(buf, buf + STEP, (size_t)part);
@@ -194,7 +196,9 @@ static enum wfs_status cut_span(const struct constant_search *q, const struct wf
 
 		/* A short rest goes with the last step. */
 		len = s->len - at < STEP + WFS_MIN_REPEAT ? s->len - at : STEP;
-		status = stretch_check(q, s->off + at, len, &constant, &fill.arg);
+		status = wfs_source_go_on(q->source, q->err);
+		if (status == WFS_OK)
+			status = stretch_check(q, s->off + at, len, &constant, &fill.arg);
 		if (status != WFS_OK)
 			return status;
 		if (!constant)

@@ -155,7 +155,7 @@ struct wfs_block {
 /* index < nr_blocks. */
 WFS_API void wfs_reader_block(const struct wfs_reader *reader, uint64_t index, struct wfs_block *block_ret);
 
-/* Working memory of one thread's decoding, about 2 MiB. NULL: out of memory. */
+/* Working memory of one thread's decoding, below 2 MiB. NULL: out of memory. */
 struct wfs_scratch;
 WFS_API struct wfs_scratch *wfs_scratch_new(void);
 WFS_API void wfs_scratch_free(struct wfs_scratch *scratch);
@@ -214,12 +214,13 @@ struct wfs_encode_result {
 
 /* Encode the whole regular file src_fd into dst_fd (empty, open for writing with pwrite). Both stay the caller's, as do
  * fsync and rename. The result is not verified here. WFS_CHANGED: the source's size or modification time changed while
- * it was read, or what was read twice differed. Memory is bounded whatever the size, but for 14 bytes a block. */
+ * it was read, or what was read twice differed. Memory is bounded whatever the size, but for 14 bytes a block. opts may
+ * be NULL. Before the first block progress may be called with 0 bytes done. */
 WFS_API WFS_MUST_CHECK enum wfs_status wfs_encode_file(int src_fd, int dst_fd, const struct wfs_encode_opts *opts,
 						       struct wfs_encode_result *result_ret, struct wfs_error *err);
 
 /* What wfs_encode_file would give, estimated from samples of the blocks without writing anything: file_len is an
- * estimate, sha256 is zero. */
+ * estimate, sha256 is zero. opts may be NULL; progress is called with 0 bytes done. */
 WFS_API WFS_MUST_CHECK enum wfs_status wfs_encode_estimate(int src_fd, const struct wfs_encode_opts *opts,
 							   struct wfs_encode_result *result_ret, struct wfs_error *err);
 
