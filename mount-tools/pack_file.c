@@ -175,7 +175,6 @@ static enum fill_result estimate(struct member *m)
 	struct wfs_encode_opts opts = encode_opts(&progress);
 	struct wfs_encode_result result;
 	struct wfs_error err = {0};
-	opts.progress = NULL;
 	if (wfs_encode_estimate(m->src_fd, &opts, &result, &err) != WFS_OK) {
 		member_failed_wfs(m, NULL, &err);
 		return FILL_FAILED;
@@ -192,7 +191,6 @@ static bool is_hopeless(struct member *m)
 	struct pack_progress progress = {.m = m, .flush_fd = -1};
 	struct wfs_encode_opts opts = encode_opts(&progress);
 	struct wfs_encode_result result;
-	opts.progress = NULL;
 	if (m->t->single || m->st.st_size < estimate_from_bytes)
 		return false;
 	return wfs_encode_estimate(m->src_fd, &opts, &result, NULL) == WFS_OK &&

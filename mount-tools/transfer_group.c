@@ -235,7 +235,7 @@ static void estimate_member(struct member *m)
 		m->out->action = ACTION_LINKED;
 	else if (m->form == FORM_CONVERT && m->t->ops->estimate(m) == FILL_OK)
 		m->out->action = ACTION_CONVERTED;
-	else if (m->out->action != ACTION_FAILED)
+	else if (m->out->action != ACTION_FAILED && !transfer_stopped(m->t))
 		m->out->action = m->t->in_place ? ACTION_KEPT : ACTION_COPIED;
 }
 
