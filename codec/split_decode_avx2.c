@@ -2,8 +2,9 @@
  *
  * Hot loops: superrow() and decode_supers() with all that they inline.
  *
- * Slack: a stream pointer is clamped to end + 1 after each row and moves at most 56 bytes before the row's last load of
- * 8, so 65 bytes behind the streams may be read. A payload with fewer goes to the scalar decoder.
+ * Slack: whether a stream ran out is looked at after each unit of 8 rows, of which a strand has 4. They take 4 * 64
+ * bytes at most, the last 8 of them by a load of 8, so 256 bytes behind the streams may be read. A payload with fewer
+ * goes to the scalar decoder.
  */
 #include "split_merge.h"
 
@@ -36,12 +37,11 @@ AVX2_INLINE __m256i ror8(__m256i v)
 struct found {
 	struct wfs_escape_rows *rows;
 	size_t nr;
-	u32 row;
 };
-AVX2_INLINE void found_add(struct found *f, u64 escapes)
+AVX2_INLINE void found_add(struct found *f, u32 row, u64 escapes)
 {
 	f->rows->mask[f->nr] = escapes;
-	f->rows->row[f->nr] = f->row++;
+	f->rows->row[f->nr] = row;
 	f->nr += escapes != 0;
 }
 
@@ -149,42 +149,6 @@ AVX2_INLINE void write32_moded(u8 *raw, unsigned half, const struct moded *m, __
 	store(raw + 192, expand32(m, _mm256_unpackhi_epi16(zero, top_b), _mm256_unpackhi_epi16(v0_b, v1_b)));
 }
 
-/* Any superrow of 2- and 4-byte words with rotation. Not inlined: the state is copied in and out, so that in the hot
- * loops it has no address and stays in registers. */
-static __attribute__((noinline)) WFS_TARGET_AVX2 void
-superrow_moded(struct wfs_split s, unsigned mode, const struct wfs_decode_table *d, struct strand *strands,
-	       struct found *found, struct wfs_scratch *scratch, const u8 *rest, u8 *raw)
-{
-	const struct moded m = moded_make(s, mode);
-	const u8 *plane = rest + 64 * m.partial;
-	const __m256i zero = _mm256_setzero_si256();
-	struct strand k[2] = {strands[0], strands[1]};
-	const struct constants c = constants_make(scratch);
-	__m256i part[8][2];
-
-	unpack_partial(rest, m.partial, part);
-#pragma GCC unroll 8
-	for (unsigned r = 0; r < WFS_SUPER_ROWS; r++, raw += 64 * s.word) {
-		const struct row y = next_row(&c, d, &k[r & 1], true);
-
-#pragma GCC unroll 2
-		for (unsigned half = 0; half < 2; half++) {
-			__m256i b[4] = {zero, zero, zero, zero};
-
-			for (unsigned i = 0; i < m.planes; i++)
-				b[m.planes - 1 - i] = load(plane + WFS_SUPER * i + 64 * r + 32 * half);
-			b[m.planes] = part[r][half];
-			if (s.word == 4)
-				write32_moded(raw, half, &m, y.hi[half], y.lo[half], b);
-			else
-				write16_moded(raw, half, &m, y.hi[half], y.lo[half], b);
-		}
-		found_add(found, y.escapes);
-	}
-	strands[0] = k[0];
-	strands[1] = k[1];
-}
-
 /* Splits with a loop of their own: word bytes, partial bits, byte planes. */
 enum shape { W2_F9, W2_F8, W2_F6, W4_F9, W1_F5, W1_F6, W1_F7, OTHER };
 static const struct wfs_split shapes[] = {
@@ -197,16 +161,53 @@ struct work {
 	const struct wfs_split_view *v;
 	const struct wfs_decode_pool *pool;
 	struct wfs_split s;
-	struct strand k[2];
 	struct wfs_scratch *scratch;
+	struct strand k[2];
 	struct found found;
-	const u8 *rest;
 	u8 *raw;
 };
 
+/* Any superrow of 2- and 4-byte words with rotation. Not inlined: the state is copied in and out, so that in the hot
+ * loops it has no address and stays in registers. */
+static __attribute__((noinline)) WFS_TARGET_AVX2 void
+superrow_moded(struct work *w, unsigned mode, const struct wfs_decode_table *d, const u8 *rest, u32 first_row, u8 *raw)
+{
+	const unsigned word = w->s.word;
+	const struct moded m = moded_make(w->s, mode);
+	const struct constants c = constants_make(w->scratch);
+	const u8 *plane = rest + 64 * m.partial;
+	const __m256i zero = _mm256_setzero_si256();
+	struct strand k[2] = {w->k[0], w->k[1]};
+	struct found found = w->found;
+	__m256i part[8][2];
+
+	unpack_partial(rest, m.partial, part);
+#pragma GCC unroll 2
+	for (unsigned r = 0; r < WFS_SUPER_ROWS; r++, raw += 64 * word) {
+		const struct row y = next_row(&c, d, &k[r & 1], true);
+
+#pragma GCC unroll 2
+		for (unsigned half = 0; half < 2; half++) {
+			__m256i b[4] = {zero, zero, zero, zero};
+
+			for (unsigned i = 0; i < m.planes; i++)
+				b[m.planes - 1 - i] = load(plane + WFS_SUPER * i + 64 * r + 32 * half);
+			b[m.planes] = part[r][half];
+			if (word == 4)
+				write32_moded(raw, half, &m, y.hi[half], y.lo[half], b);
+			else
+				write16_moded(raw, half, &m, y.hi[half], y.lo[half], b);
+		}
+		found_add(&found, first_row + r, y.escapes);
+	}
+	w->k[0] = k[0];
+	w->k[1] = k[1];
+	w->found = found;
+}
+
 /* One superrow in mode 0. */
 AVX2_INLINE void superrow(const enum shape shape, const struct constants *c, struct strand *k, struct found *found,
-			  const struct wfs_decode_table *d, const u8 *rest, const u8 *ahead, u8 *raw)
+			  const struct wfs_decode_table *d, const u8 *rest, u32 first_row, const u8 *ahead, u8 *raw)
 {
 	const unsigned word = shapes[shape].word, partial = shapes[shape].partial;
 	const u8 *plane = rest + 64 * partial;
@@ -247,53 +248,54 @@ AVX2_INLINE void superrow(const enum shape shape, const struct constants *c, str
 			else
 				store(raw + 32 * half, ror8(_mm256_or_si256(y.hi[half], part[r][half])));
 		}
-		found_add(found, y.escapes);
+		found_add(found, first_row + r, y.escapes);
 	}
 }
 
-/* All superrows but the last. */
-AVX2_INLINE void decode_supers(const enum shape shape, struct work *w)
+/* All superrows but the last; false when a stream runs out. */
+AVX2_INLINE bool decode_supers(const enum shape shape, struct work *w)
 {
 	const struct wfs_split_view *v = w->v;
 	const size_t nr = (v->n - 1) / WFS_SUPER;
 	const unsigned seg_supers_log2 = w->pool->seg_log2 - 9, word = shape == OTHER ? w->s.word : shapes[shape].word;
+	const struct constants c = constants_make(w->scratch);
 	struct strand k[2] = {w->k[0], w->k[1]};
 	struct found found = w->found;
-	const struct constants c = constants_make(w->scratch);
-	const u8 *rest = w->rest;
+	const u8 *rest = v->rest;
 	u8 *raw = w->raw;
 
 	for (size_t super = 0; super < nr; super++, raw += WFS_SUPER * word) {
 		const struct wfs_decode_table *d = &w->pool->table[v->seg[super >> seg_supers_log2]];
 		const unsigned mode = wfs_split_mode(v, super);
-		const size_t rest_bytes = shape == OTHER || mode ? 64 * wfs_mode_rest_bits(w->s, mode)
-								 : 64u * (8 * word - shapes[shape].field);
+		const u32 first_row = (u32)super * WFS_SUPER_ROWS;
 
 		if (shape == OTHER || wfs_unlikely(mode)) {
-			struct strand k2[2] = {k[0], k[1]};
-			struct found found2 = found;
-
-			superrow_moded(w->s, mode, d, k2, &found2, w->scratch, rest, raw);
-			k[0] = k2[0];
-			k[1] = k2[1];
-			found = found2;
+			w->k[0] = k[0];
+			w->k[1] = k[1];
+			w->found = found;
+			superrow_moded(w, mode, d, rest, first_row, raw);
+			k[0] = w->k[0];
+			k[1] = w->k[1];
+			found = w->found;
+			rest += 8 * WFS_SUPER_ROWS * wfs_mode_rest_bits(w->s, mode);
 		} else {
-			superrow(shape, &c, k, &found, d, rest,
+			superrow(shape, &c, k, &found, d, rest, first_row,
 				 wfs_prefetch_ahead(raw, (nr - super) * WFS_SUPER * word), raw);
+			rest += 8 * WFS_SUPER_ROWS * (8u * word - shapes[shape].field);
 		}
-		rest += rest_bytes;
+		if (wfs_unlikely(k[0].p > v->stream_end[0] || k[1].p > v->stream_end[1]))
+			return false;
 	}
 	w->k[0] = k[0];
 	w->k[1] = k[1];
 	w->found = found;
-	w->rest = rest;
-	w->raw = raw;
+	return true;
 }
 
 #define DEFINE_SUPERS(name, shape)                                                                                     \
-	static __attribute__((noinline)) WFS_TARGET_AVX2 void name(struct work *w)                                     \
+	static __attribute__((noinline)) WFS_TARGET_AVX2 bool name(struct work *w)                                     \
 	{                                                                                                              \
-		decode_supers(shape, w);                                                                               \
+		return decode_supers(shape, w);                                                                        \
 	}
 DEFINE_SUPERS(decode_w2_f9, W2_F9)
 DEFINE_SUPERS(decode_w2_f8, W2_F8)
@@ -305,9 +307,9 @@ DEFINE_SUPERS(decode_w1_f7, W1_F7)
 DEFINE_SUPERS(decode_other, OTHER)
 
 /* Superrow loop of a split, or NULL when the scalar decoder must do it. */
-static void (*choose(struct wfs_split s))(struct work *)
+static bool (*choose(struct wfs_split s))(struct work *)
 {
-	static void (*const fn[])(struct work *) = {
+	static bool (*const fn[])(struct work *) = {
 		[W2_F9] = decode_w2_f9, [W2_F8] = decode_w2_f8, [W2_F6] = decode_w2_f6, [W4_F9] = decode_w4_f9,
 		[W1_F5] = decode_w1_f5, [W1_F6] = decode_w1_f6, [W1_F7] = decode_w1_f7,
 	};
@@ -350,21 +352,17 @@ static WFS_TARGET_AVX2 bool decode_last(struct work *w, size_t used, u16 *top, u
 		store(final_l + 32 * i, k[i / 2].l[i & 1]);
 		wrong = _mm256_or_si256(wrong, _mm256_xor_si256(k[i / 2].h[i & 1], one));
 	}
-	return _mm256_testz_si256(wrong, wrong) && k[0].p == k[0].end && k[1].p == k[1].end && used == v->nr_escapes;
+	return _mm256_testz_si256(wrong, wrong) && k[0].p == v->stream_end[0] && k[1].p == v->stream_end[1] &&
+	       used == v->nr_escapes;
 }
 
 static WFS_TARGET_AVX2 enum wfs_status decode_avx2(const struct wfs_split_view *v, const struct wfs_decode_pool *pool,
 						   struct wfs_split s, u8 *raw, struct wfs_scratch *scratch,
 						   const char **reason_ret)
 {
-	void (*const supers)(struct work *) = choose(s);
-	struct work w = {.v = v,
-			 .pool = pool,
-			 .s = s,
-			 .scratch = scratch,
-			 .found = {.rows = &scratch->escape_rows},
-			 .rest = v->rest,
-			 .raw = raw};
+	bool (*const supers)(struct work *) = choose(s);
+	struct work w = {
+		.v = v, .pool = pool, .s = s, .scratch = scratch, .found = {.rows = &scratch->escape_rows}, .raw = raw};
 	const char *reason = WFS_SPLIT_UNPROVEN;
 	u16 top[WFS_SUPER];
 	u8 final_l[WFS_CARRIED];
@@ -380,12 +378,13 @@ static WFS_TARGET_AVX2 enum wfs_status decode_avx2(const struct wfs_split_view *
 			w.k[i].h[half] = load(v->states + 128 * i + 64 + 32 * half);
 		}
 		w.k[i].p = v->stream[i];
-		w.k[i].end = v->stream_end[i];
 	}
-	supers(&w);
+	if (!supers(&w))
+		goto out;
 	used = wfs_split_name_escapes(v, pool, s, w.found.rows, w.found.nr, raw);
 	if (used <= v->nr_escapes && decode_last(&w, used, top, final_l))
 		reason = wfs_split_finish(v, s, top, final_l, raw);
+out:
 	if (reason)
 		*reason_ret = reason;
 	return reason ? WFS_BAD_DATA : WFS_OK;

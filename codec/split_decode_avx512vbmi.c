@@ -5,8 +5,8 @@
  * the slot itself, not by the slot's run, and whether a byte is needed is not read off the new state but known from H
  * and the slot (wfs_decode_table.refill). On Zen 5 that takes a row from 36 to 24 cycles, two strands overlapping.
  *
- * Slack: a stream pointer is clamped to end + 1 after each row and 64 bytes are loaded from it, so 65 bytes behind the
- * streams may be read. A payload with fewer goes to the scalar decoder.
+ * Slack: whether a stream ran out is looked at after each unit of 8 rows, of which a strand has 4, each with a load of
+ * 64 bytes: WFS_VECTOR_SLACK bytes behind the streams may be read. A payload with fewer goes to the scalar decoder.
  */
 #include "split_merge.h"
 
@@ -46,11 +46,7 @@ struct table {
 };
 struct strand {
 	__m512i l, h;
-	const u8 *p, *end;
-};
-/* Escapes as symbol names, one a byte (in scratch). */
-struct escapes {
-	const u8 *p, *end;
+	const u8 *p;
 };
 
 INLINE void load_table(struct table *t, const struct wfs_decode_table *d)
@@ -85,7 +81,7 @@ INLINE __m512i look_up(const __m512i table[4], __m512i slot, __mmask64 upper)
 }
 
 /* One row of a strand: symbol names in the low 6 bits of each byte, escapes named. */
-INLINE __m512i next_row(const struct table *t, struct strand *k, struct escapes *e)
+INLINE __m512i next_row(const struct table *t, struct strand *k, const u8 **escape_name)
 {
 	const __m512i low8 = _mm512_set1_epi16(0x00ff);
 	const __m512i odd_to_even = _mm512_set4_epi32(0x000f000d, 0x000b0009, 0x00070005, 0x00030001);
@@ -103,15 +99,12 @@ INLINE __m512i next_row(const struct table *t, struct strand *k, struct escapes 
 	const __m512i new_h = _mm512_mask_shuffle_epi8(odd, 0x5555555555555555, even, odd_to_even);
 	const __m512i run = look_up(t->run, l, upper);
 	const __mmask64 escape = _mm512_movepi8_mask(run);
-	const __m512i name = _mm512_mask_expand_epi8(run, escape, load(e->p));
+	const __m512i name = _mm512_mask_expand_epi8(run, escape, load(*escape_name));
 
 	k->h = _mm512_mask_mov_epi8(new_h, need, new_l);
 	k->l = _mm512_mask_expand_epi8(new_l, need, load(k->p));
-	/* Once past the end, always past the end: not clamped to end, or an overrun could be accepted. */
 	k->p += _mm_popcnt_u64(need);
-	k->p = k->p <= k->end ? k->p : k->end + 1;
-	e->p += _mm_popcnt_u64(escape);
-	e->p = e->p <= e->end ? e->p : e->end + 1;
+	*escape_name += _mm_popcnt_u64(escape);
 	return name;
 }
 
@@ -229,7 +222,7 @@ struct work {
 	const struct wfs_decode_pool *pool;
 	struct wfs_split s;
 	struct strand k[2];
-	struct escapes e;
+	const u8 *escape_name, *escape_end; /* in scratch */
 	u8 *raw;
 };
 
@@ -243,7 +236,7 @@ superrow_moded(struct work *w, unsigned mode, const struct wfs_decode_table *d, 
 	const u8 *plane = rest + 64 * m.partial;
 	const __m512i zero = _mm512_setzero_si512();
 	struct strand k[2] = {w->k[0], w->k[1]};
-	struct escapes e = w->e;
+	const u8 *escape_name = w->escape_name;
 	struct table t;
 	__m512i part[8];
 
@@ -251,7 +244,7 @@ superrow_moded(struct work *w, unsigned mode, const struct wfs_decode_table *d, 
 	unpack_partial(rest, m.partial, part);
 #pragma GCC unroll 2
 	for (unsigned r = 0; r < WFS_SUPER_ROWS; r++, raw += 64 * word) {
-		const __m512i name = next_row(&t, &k[r & 1], &e);
+		const __m512i name = next_row(&t, &k[r & 1], &escape_name);
 		const __m512i hi = _mm512_permutexvar_epi8(name, t.hi), lo = _mm512_permutexvar_epi8(name, t.lo);
 		__m512i b[4] = {zero, zero, zero, zero};
 
@@ -265,12 +258,12 @@ superrow_moded(struct work *w, unsigned mode, const struct wfs_decode_table *d, 
 	}
 	w->k[0] = k[0];
 	w->k[1] = k[1];
-	w->e = e;
+	w->escape_name = escape_name;
 }
 
 /* One superrow in mode 0. */
-INLINE void superrow(const enum shape shape, const struct table *t, struct strand *k, struct escapes *e, const u8 *rest,
-		     const u8 *ahead, u8 *raw)
+INLINE void superrow(const enum shape shape, const struct table *t, struct strand *k, const u8 **escape_name,
+		     const u8 *rest, const u8 *ahead, u8 *raw)
 {
 	const unsigned word = shapes[shape].word, partial = shapes[shape].partial;
 	const u8 *plane = rest + 64 * partial;
@@ -281,7 +274,7 @@ INLINE void superrow(const enum shape shape, const struct table *t, struct stran
 		unpack_partial(rest, partial, part);
 #pragma GCC unroll 8
 	for (unsigned r = 0; r < WFS_SUPER_ROWS; r++, raw += 64 * word) {
-		const __m512i name = next_row(t, &k[r & 1], e);
+		const __m512i name = next_row(t, &k[r & 1], escape_name);
 		const __m512i hi = _mm512_permutexvar_epi8(name, t->hi);
 
 		wfs_prefetch_row(ahead + 64 * word * r, word, rest + 64 * r, k[r & 1].p);
@@ -308,8 +301,8 @@ INLINE void superrow(const enum shape shape, const struct table *t, struct stran
 	}
 }
 
-/* All superrows but the last. */
-INLINE void decode_supers(const enum shape shape, struct work *w)
+/* All superrows but the last; false when a stream or the escapes run out. */
+INLINE bool decode_supers(const enum shape shape, struct work *w)
 {
 	const struct wfs_split_view *v = w->v;
 	const size_t nr = (v->n - 1) / WFS_SUPER;
@@ -318,7 +311,7 @@ INLINE void decode_supers(const enum shape shape, struct work *w)
 	const u8 *rest = v->rest;
 	u8 *raw = w->raw;
 	struct strand k[2] = {w->k[0], w->k[1]};
-	struct escapes e = w->e;
+	const u8 *escape_name = w->escape_name;
 	struct table t;
 
 	load_table(&t, d);
@@ -333,26 +326,30 @@ INLINE void decode_supers(const enum shape shape, struct work *w)
 		if (shape == OTHER || wfs_unlikely(mode)) {
 			w->k[0] = k[0];
 			w->k[1] = k[1];
-			w->e = e;
+			w->escape_name = escape_name;
 			superrow_moded(w, mode, d, rest, raw);
 			k[0] = w->k[0];
 			k[1] = w->k[1];
-			e = w->e;
+			escape_name = w->escape_name;
 			rest += 8 * WFS_SUPER_ROWS * wfs_mode_rest_bits(w->s, mode);
 		} else {
-			superrow(shape, &t, k, &e, rest, wfs_prefetch_ahead(raw, (nr - super) * WFS_SUPER * word), raw);
+			superrow(shape, &t, k, &escape_name, rest,
+				 wfs_prefetch_ahead(raw, (nr - super) * WFS_SUPER * word), raw);
 			rest += 8 * WFS_SUPER_ROWS * (8u * word - shapes[shape].field);
 		}
+		if (wfs_unlikely(k[0].p > v->stream_end[0] || k[1].p > v->stream_end[1] || escape_name > w->escape_end))
+			return false;
 	}
 	w->k[0] = k[0];
 	w->k[1] = k[1];
-	w->e = e;
+	w->escape_name = escape_name;
+	return true;
 }
 
 #define DEFINE_SUPERS(name, shape)                                                                                     \
-	static __attribute__((noinline)) WFS_TARGET_AVX512VBMI void name(struct work *w)                               \
+	static __attribute__((noinline)) WFS_TARGET_AVX512VBMI bool name(struct work *w)                               \
 	{                                                                                                              \
-		decode_supers(shape, w);                                                                               \
+		return decode_supers(shape, w);                                                                        \
 	}
 DEFINE_SUPERS(decode_w2_f9, W2_F9)
 DEFINE_SUPERS(decode_w2_f8, W2_F8)
@@ -364,9 +361,9 @@ DEFINE_SUPERS(decode_w1_f7, W1_F7)
 DEFINE_SUPERS(decode_other, OTHER)
 
 /* Superrow loop of a split, or NULL when the scalar decoder must do it. */
-static void (*choose(struct wfs_split s))(struct work *)
+static bool (*choose(struct wfs_split s))(struct work *)
 {
-	static void (*const fn[])(struct work *) = {
+	static bool (*const fn[])(struct work *) = {
 		[W2_F9] = decode_w2_f9, [W2_F8] = decode_w2_f8, [W2_F6] = decode_w2_f6, [W4_F9] = decode_w4_f9,
 		[W1_F5] = decode_w1_f5, [W1_F6] = decode_w1_f6, [W1_F7] = decode_w1_f7,
 	};
@@ -381,7 +378,7 @@ static void (*choose(struct wfs_split s))(struct work *)
 /* ---- blocks ---- */
 
 /* The block's escapes as symbol names; what a vector may take beyond them is zero. */
-static WFS_TARGET_AVX512VBMI struct escapes expand_escapes(const struct wfs_split_view *v, u8 *name)
+static WFS_TARGET_AVX512VBMI void expand_escapes(const struct wfs_split_view *v, u8 *name)
 {
 	const __m512i low4 = _mm512_set1_epi16(0x0f0f), tail = _mm512_set1_epi8(WFS_TAIL_BASE);
 	const size_t nr_bytes = WFS_CEIL_DIV(v->nr_escapes, 2);
@@ -393,8 +390,7 @@ static WFS_TARGET_AVX512VBMI struct escapes expand_escapes(const struct wfs_spli
 
 		store(name + 2 * i, _mm512_or_si512(nibbles, tail));
 	}
-	memset(name + v->nr_escapes, 0, WFS_VECTOR_SLACK);
-	return (struct escapes){name, name + v->nr_escapes};
+	memset(name + v->nr_escapes, 0, 2 * WFS_VECTOR_SLACK);
 }
 
 /* The last unit's rows; true when states, streams and escapes end as they must. */
@@ -402,12 +398,12 @@ static WFS_TARGET_AVX512VBMI bool decode_last(struct work *w, u16 *top, u8 *fina
 {
 	const __m512i one = _mm512_set1_epi8(1);
 	struct strand k[2] = {w->k[0], w->k[1]};
-	struct escapes e = w->e;
+	const u8 *escape_name = w->escape_name;
 	struct table t;
 
 	load_table(&t, &w->pool->table[w->v->seg[(w->v->n - 1) >> w->pool->seg_log2]]);
 	for (unsigned r = 0; r < wfs_last_rows(w->v->n); r++, top += WFS_LANES) {
-		const __m512i name = next_row(&t, &k[r & 1], &e);
+		const __m512i name = next_row(&t, &k[r & 1], &escape_name);
 		const __m512i hi = _mm512_permutexvar_epi8(name, t.hi), lo = _mm512_permutexvar_epi8(name, t.lo);
 		const __m512i hi_a = _mm512_cvtepu8_epi16(_mm512_castsi512_si256(hi));
 		const __m512i lo_a = _mm512_cvtepu8_epi16(_mm512_castsi512_si256(lo));
@@ -419,8 +415,8 @@ static WFS_TARGET_AVX512VBMI bool decode_last(struct work *w, u16 *top, u8 *fina
 	}
 	store(final_l, k[0].l);
 	store(final_l + 64, k[1].l);
-	return !(_mm512_cmpneq_epi8_mask(k[0].h, one) | _mm512_cmpneq_epi8_mask(k[1].h, one)) && k[0].p == k[0].end &&
-	       k[1].p == k[1].end && e.p == e.end;
+	return !(_mm512_cmpneq_epi8_mask(k[0].h, one) | _mm512_cmpneq_epi8_mask(k[1].h, one)) &&
+	       k[0].p == w->v->stream_end[0] && k[1].p == w->v->stream_end[1] && escape_name == w->escape_end;
 }
 
 static WFS_TARGET_AVX512VBMI enum wfs_status decode_avx512vbmi(const struct wfs_split_view *v,
@@ -428,7 +424,7 @@ static WFS_TARGET_AVX512VBMI enum wfs_status decode_avx512vbmi(const struct wfs_
 							       u8 *raw, struct wfs_scratch *scratch,
 							       const char **reason_ret)
 {
-	void (*const supers)(struct work *) = choose(s);
+	bool (*const supers)(struct work *) = choose(s);
 	struct work w = {.v = v, .pool = pool, .s = s, .raw = raw};
 	const char *reason = WFS_SPLIT_UNPROVEN;
 	u16 top[WFS_SUPER];
@@ -440,11 +436,12 @@ static WFS_TARGET_AVX512VBMI enum wfs_status decode_avx512vbmi(const struct wfs_
 	for (unsigned i = 0; i < WFS_STRANDS; i++) {
 		const u8 *states = v->states + 128 * i;
 
-		w.k[i] = (struct strand){load(states), load(states + 64), v->stream[i], v->stream_end[i]};
+		w.k[i] = (struct strand){load(states), load(states + 64), v->stream[i]};
 	}
-	w.e = expand_escapes(v, scratch->escape);
-	supers(&w);
-	if (decode_last(&w, top, final_l))
+	expand_escapes(v, scratch->escape);
+	w.escape_name = scratch->escape;
+	w.escape_end = scratch->escape + v->nr_escapes;
+	if (supers(&w) && decode_last(&w, top, final_l))
 		reason = wfs_split_finish(v, s, top, final_l, raw);
 	if (reason)
 		*reason_ret = reason;

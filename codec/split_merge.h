@@ -9,8 +9,9 @@
 enum {
 	/* Most rest bytes of a unit: 63 bits of 512 words, or a byte a plane of 7 rows. */
 	WFS_UNIT_MAX_BYTES = 64 * 63,
-	/* What a vector kernel may read or write behind the bytes that it needs. */
-	WFS_VECTOR_SLACK = 128,
+	/* What a vector kernel may read behind the streams, and, twice that, behind the escapes in scratch. It looks
+	 * after each unit of 8 rows whether they ran out: 4 rows of 64 bytes of a stream, and a load of 64. */
+	WFS_VECTOR_SLACK = 5 * 64,
 };
 
 /* Rows that hold escapes, and which of their positions do, in order. */
@@ -22,7 +23,7 @@ struct wfs_escape_rows {
 /* One thread's memory for decoding. */
 struct wfs_scratch {
 	/* the block's escapes as symbol names WFS_TAIL_BASE + nibble */
-	_Alignas(64) u8 escape[WFS_MAX_BLOCK + WFS_VECTOR_SLACK];
+	_Alignas(64) u8 escape[WFS_MAX_BLOCK + 2 * WFS_VECTOR_SLACK];
 	struct wfs_escape_rows escape_rows;
 	/* Shuffles that spread the next bytes of a stream over 8 positions: byte i of entry m is the number of bits
 	 * set in m below bit i when bit i is set, else 0x80, which gives 0. [1]: for positions 8 to 15 of 16, 8 more.

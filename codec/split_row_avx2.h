@@ -54,7 +54,7 @@ AVX2_INLINE struct constants constants_make(struct wfs_scratch *scratch)
 
 struct strand {
 	__m256i l[2], h[2];
-	const u8 *p, *end;
+	const u8 *p;
 };
 /* One row's field: top byte and the byte below, halves of 32 positions, and which positions are escapes. */
 struct row {
@@ -66,10 +66,13 @@ struct index {
 	__m256i low, high;
 };
 
-AVX2_INLINE __m256i look_up(const u8 *table, struct index i)
+/* Both halves look up in one table at a time. */
+AVX2_INLINE void look_up(const u8 *table, const struct index i[2], __m256i found[2])
 {
-	return _mm256_or_si256(_mm256_shuffle_epi8(load_both(table), i.low),
-			       _mm256_shuffle_epi8(load_both(table + 16), i.high));
+	const __m256i low = load_both(table), high = load_both(table + 16);
+
+	found[0] = _mm256_or_si256(_mm256_shuffle_epi8(low, i[0].low), _mm256_shuffle_epi8(high, i[0].high));
+	found[1] = _mm256_or_si256(_mm256_shuffle_epi8(low, i[1].low), _mm256_shuffle_epi8(high, i[1].high));
 }
 
 /* The next stream bytes at the 16 positions whose bits are set, 0 elsewhere. */
@@ -82,35 +85,50 @@ AVX2_INLINE __m128i take16(u64 (*spread)[256], u32 low, u32 high, const u8 **p)
 	return _mm_shuffle_epi8(bytes, order);
 }
 
-/* 32 positions: the runs of their slots as indices, and the states moved on. */
-AVX2_INLINE struct index step(const struct constants *c, const struct wfs_decode_table *d, __m256i *l_ret,
-			      __m256i *h_ret, const u8 **p)
+/* The runs of 64 slots. bucket[] is biased so that runs 0 to 15 become 0x70 to 0x7f and the others 0x80 and more. */
+AVX2_INLINE void find_runs(const struct constants *c, const struct wfs_decode_table *d, const __m256i l[2],
+			   struct index i[2])
 {
-	const __m256i l = *l_ret, h = *h_ret, biased = _mm256_xor_si256(l, c->sign);
-	const __m256i b = _mm256_and_si256(_mm256_srli_epi16(l, 4), c->low4);
-	const __m256i past1 = _mm256_cmpgt_epi8(biased, _mm256_shuffle_epi8(load_both(d->start1), b));
-	const __m256i past2 = _mm256_cmpgt_epi8(biased, _mm256_shuffle_epi8(load_both(d->start2), b));
-	const __m256i past3 = _mm256_cmpgt_epi8(biased, _mm256_shuffle_epi8(load_both(d->start3), b));
-	/* bucket[] is biased so that runs 0 to 15 become 0x70 to 0x7f and the others 0x80 and more */
-	const __m256i run = _mm256_sub_epi8(_mm256_sub_epi8(_mm256_shuffle_epi8(load_both(d->bucket), b), past1),
-					    _mm256_add_epi8(past2, past3));
-	const struct index i = {run, _mm256_xor_si256(run, c->sign)};
-	const __m256i f = look_up(d->freq, i), rank = _mm256_sub_epi8(l, look_up(d->c, i));
-	/* x = f * h + rank, at most 255 * 255 + 254, in 16 bits: even positions and odd ones apart. */
-	const __m256i f_even = _mm256_and_si256(f, c->low8), h_even = _mm256_and_si256(h, c->low8);
-	const __m256i f_odd = _mm256_srli_epi16(f, 8), h_odd = _mm256_srli_epi16(h, 8);
+	const void *const starts[3] = {d->start1, d->start2, d->start3};
+	__m256i bucket[2], biased[2];
+
+#pragma GCC unroll 2
+	for (unsigned half = 0; half < 2; half++) {
+		bucket[half] = _mm256_and_si256(_mm256_srli_epi16(l[half], 4), c->low4);
+		biased[half] = _mm256_xor_si256(l[half], c->sign);
+		i[half].low = _mm256_shuffle_epi8(load_both(d->bucket), bucket[half]);
+	}
+#pragma GCC unroll 3
+	for (unsigned n = 0; n < 3; n++) {
+		const __m256i start = load_both(starts[n]);
+
+#pragma GCC unroll 2
+		for (unsigned half = 0; half < 2; half++) {
+			const __m256i past = _mm256_cmpgt_epi8(biased[half], _mm256_shuffle_epi8(start, bucket[half]));
+
+			i[half].low = _mm256_sub_epi8(i[half].low, past);
+		}
+	}
+	i[0].high = _mm256_xor_si256(i[0].low, c->sign);
+	i[1].high = _mm256_xor_si256(i[1].low, c->sign);
+}
+
+/* 32 states moved on: x = f * h + rank, at most 255 * 255 + 254, in 16 bits; even positions and odd ones apart. */
+AVX2_INLINE void step(const struct constants *c, __m256i f, __m256i rank, __m256i *l, __m256i *h, const u8 **p)
+{
+	const __m256i f_even = _mm256_and_si256(f, c->low8), h_even = _mm256_and_si256(*h, c->low8);
+	const __m256i f_odd = _mm256_srli_epi16(f, 8), h_odd = _mm256_srli_epi16(*h, 8);
 	const __m256i even = _mm256_add_epi16(_mm256_mullo_epi16(f_even, h_even), _mm256_and_si256(rank, c->low8));
 	const __m256i odd = _mm256_add_epi16(_mm256_mullo_epi16(f_odd, h_odd), _mm256_srli_epi16(rank, 8));
-	const __m256i new_l = _mm256_blendv_epi8(_mm256_slli_epi16(odd, 8), even, c->low8);
 	const __m256i new_h = _mm256_blendv_epi8(odd, _mm256_srli_epi16(even, 8), c->low8);
+	const __m256i new_l = _mm256_blendv_epi8(_mm256_slli_epi16(odd, 8), even, c->low8);
 	const __m256i short_of_bits = _mm256_cmpeq_epi8(new_h, _mm256_setzero_si256());
 	const u32 need = (u32)_mm256_movemask_epi8(short_of_bits);
 	const __m128i bytes0 = take16(c->spread, need & 255, need >> 8 & 255, p);
 	const __m128i bytes1 = take16(c->spread, need >> 16 & 255, need >> 24, p);
 
-	*h_ret = _mm256_blendv_epi8(new_h, new_l, short_of_bits);
-	*l_ret = _mm256_blendv_epi8(new_l, _mm256_set_m128i(bytes1, bytes0), short_of_bits);
-	return i;
+	*h = _mm256_blendv_epi8(new_h, new_l, short_of_bits);
+	*l = _mm256_blendv_epi8(new_l, _mm256_set_m128i(bytes1, bytes0), short_of_bits);
 }
 
 /* One row of a strand. lo is filled only when asked for: a field of up to 8 bits does not reach it. */
@@ -118,19 +136,24 @@ AVX2_INLINE struct row next_row(const struct constants *c, const struct wfs_deco
 				const bool with_lo)
 {
 	const __m256i escape_run = _mm256_set1_epi8((char)(d->escape_run + WFS_BUCKET_BIAS));
-	struct row r = {.escapes = 0};
+	struct row r;
+	struct index i[2];
+	__m256i f[2], start[2];
+	u32 escapes0, escapes1;
 
-#pragma GCC unroll 2
-	for (unsigned half = 0; half < 2; half++) {
-		const struct index i = step(c, d, &k->l[half], &k->h[half], &k->p);
-		const __m256i escapes = _mm256_cmpeq_epi8(i.low, escape_run);
-
-		r.escapes |= (u64)(u32)_mm256_movemask_epi8(escapes) << (32 * half);
-		r.hi[half] = look_up(d->hi, i);
-		r.lo[half] = with_lo ? look_up(d->lo, i) : _mm256_setzero_si256();
-	}
-	/* Once past the end, always past the end: not clamped to end, or an overrun could be accepted. */
-	k->p = k->p <= k->end ? k->p : k->end + 1;
+	find_runs(c, d, k->l, i);
+	escapes0 = (u32)_mm256_movemask_epi8(_mm256_cmpeq_epi8(i[0].low, escape_run));
+	escapes1 = (u32)_mm256_movemask_epi8(_mm256_cmpeq_epi8(i[1].low, escape_run));
+	r.escapes = escapes0 | (u64)escapes1 << 32;
+	look_up(d->freq, i, f);
+	look_up(d->c, i, start);
+	look_up(d->hi, i, r.hi);
+	if (with_lo)
+		look_up(d->lo, i, r.lo);
+	else
+		r.lo[0] = r.lo[1] = _mm256_setzero_si256();
+	step(c, f[0], _mm256_sub_epi8(k->l[0], start[0]), &k->l[0], &k->h[0], &k->p);
+	step(c, f[1], _mm256_sub_epi8(k->l[1], start[1]), &k->l[1], &k->h[1], &k->p);
 	return r;
 }
 
