@@ -7,10 +7,12 @@
 #include <fcntl.h>
 #include <pthread.h>
 #include <stdlib.h>
+#include <time.h>
 #include <unistd.h>
 
-/* Containers kept open without a handle, and what their readers may hold together. */
-enum { MAX_KEPT = 64, MAX_KEPT_BYTES = 64 << 20 };
+/* Containers kept open without a handle, what their readers may hold together, and for how long: a container that is
+ * removed from the store gives its space back only when we close it. */
+enum { MAX_KEPT = 64, MAX_KEPT_BYTES = 64 << 20, KEEP_SECONDS = 10 };
 
 /* Every file is in one of the two lists. */
 struct wfsd_file_list {
@@ -19,17 +21,13 @@ struct wfsd_file_list {
 };
 
 struct wfsd_files {
+	struct wfsd *d;
+	pthread_t closer;
 	pthread_mutex_t lock;		  /* covers what follows */
-	struct wfsd_file_list used, kept; /* kept: without a reference */
+	struct wfsd_file_list used, kept; /* kept: without a reference, in the order of their ends */
+	pthread_cond_t wake;		  /* the closer: one is kept, or stop */
+	bool stop;
 };
-
-struct wfsd_files *wfsd_files_new(void)
-{
-	struct wfsd_files *f = calloc(1, sizeof(*f));
-	if (f)
-		pthread_mutex_init(&f->lock, NULL);
-	return f;
-}
 
 /* Close a file that nobody can reach any more. Without locks. */
 static void file_free(struct wfsd *d, struct wfsd_file *file)
@@ -61,10 +59,86 @@ static void list_remove(struct wfsd_file *file)
 	l->bytes -= file->memory_bytes;
 }
 
+/* Under the lock: nobody finds the file any more; it is to be freed with those in `gone`. */
+static struct wfsd_file *chain(struct wfsd_file *file, struct wfsd_file *gone)
+{
+	list_remove(file);
+	file->node->file = NULL;
+	file->newer = gone;
+	return file;
+}
+
+static void free_all(struct wfsd *d, struct wfsd_file *gone)
+{
+	while (gone) {
+		struct wfsd_file *next = gone->newer;
+		file_free(d, gone);
+		gone = next;
+	}
+}
+
+static bool is_past(const struct timespec *end)
+{
+	struct timespec now;
+	clock_gettime(CLOCK_MONOTONIC, &now);
+	return now.tv_sec > end->tv_sec || (now.tv_sec == end->tv_sec && now.tv_nsec >= end->tv_nsec);
+}
+
+/* The closer sleeps until the oldest kept file has had its time; when none is kept, without a timer. */
+static void *close_kept(void *arg)
+{
+	struct wfsd_files *f = arg;
+
+	pthread_mutex_lock(&f->lock);
+	while (!f->stop) {
+		struct wfsd_file *gone = NULL;
+		if (!f->kept.oldest) {
+			pthread_cond_wait(&f->wake, &f->lock);
+		} else {
+			const struct timespec until = f->kept.oldest->keep_until;
+			pthread_cond_timedwait(&f->wake, &f->lock, &until); /* at once when that is past */
+		}
+		while (f->kept.oldest && is_past(&f->kept.oldest->keep_until))
+			gone = chain(f->kept.oldest, gone);
+		pthread_mutex_unlock(&f->lock);
+		free_all(f->d, gone);
+		pthread_mutex_lock(&f->lock);
+	}
+	pthread_mutex_unlock(&f->lock);
+	return NULL;
+}
+
+struct wfsd_files *wfsd_files_new(struct wfsd *d)
+{
+	struct wfsd_files *f = calloc(1, sizeof(*f));
+	pthread_condattr_t attr;
+
+	if (!f)
+		return NULL;
+	f->d = d;
+	pthread_mutex_init(&f->lock, NULL);
+	pthread_condattr_init(&attr);
+	pthread_condattr_setclock(&attr, CLOCK_MONOTONIC);
+	pthread_cond_init(&f->wake, &attr);
+	pthread_condattr_destroy(&attr);
+	if (pthread_create(&f->closer, NULL, close_kept, f)) {
+		pthread_cond_destroy(&f->wake);
+		pthread_mutex_destroy(&f->lock);
+		free(f);
+		return NULL;
+	}
+	return f;
+}
+
 void wfsd_files_free(struct wfsd *d, struct wfsd_files *f)
 {
 	if (!f)
 		return;
+	pthread_mutex_lock(&f->lock);
+	f->stop = true;
+	pthread_cond_signal(&f->wake);
+	pthread_mutex_unlock(&f->lock);
+	pthread_join(f->closer, NULL);
 	/* After a lazy unmount files may still be in use: the kernel will not release them any more. */
 	struct wfsd_file_list *const lists[] = {&f->used, &f->kept};
 	for (int i = 0; i < 2; i++)
@@ -73,6 +147,7 @@ void wfsd_files_free(struct wfsd *d, struct wfsd_files *f)
 			list_remove(file);
 			file_free(d, file);
 		}
+	pthread_cond_destroy(&f->wake);
 	pthread_mutex_destroy(&f->lock);
 	free(f);
 }
@@ -96,12 +171,15 @@ static struct wfsd_file *file_take(struct wfsd_files *f, struct wfsd_node *node)
 	return file;
 }
 
-/* Under the lock: nobody finds the file any more; it is to be freed with those in `gone`. */
-static struct wfsd_file *chain(struct wfsd_file *file, struct wfsd_file *gone)
+/* Under the lock: the file's last reference is gone, but it may soon be asked for again. */
+static void keep(struct wfsd_files *f, struct wfsd_file *file)
 {
-	file->node->file = NULL;
-	file->newer = gone;
-	return file;
+	list_remove(file);
+	clock_gettime(CLOCK_MONOTONIC, &file->keep_until);
+	file->keep_until.tv_sec += KEEP_SECONDS;
+	list_add(&f->kept, file);
+	if (f->kept.oldest == file)
+		pthread_cond_signal(&f->wake);
 }
 
 void wfsd_file_put(struct wfsd *d, struct wfsd_file *file)
@@ -117,23 +195,27 @@ void wfsd_file_put(struct wfsd *d, struct wfsd_file *file)
 			return;
 	pthread_mutex_lock(&f->lock);
 	if (atomic_fetch_sub_explicit(&file->refs, 1, memory_order_acq_rel) == 1) {
-		list_remove(file);
 		if (file->reader)
-			list_add(&f->kept, file);
+			keep(f, file);
 		else
 			gone = chain(file, gone);
-		while (f->kept.oldest && (f->kept.nr > MAX_KEPT || f->kept.bytes > MAX_KEPT_BYTES)) {
-			struct wfsd_file *oldest = f->kept.oldest;
-			list_remove(oldest);
-			gone = chain(oldest, gone);
-		}
+		while (f->kept.oldest && (f->kept.nr > MAX_KEPT || f->kept.bytes > MAX_KEPT_BYTES))
+			gone = chain(f->kept.oldest, gone);
 	}
 	pthread_mutex_unlock(&f->lock);
-	while (gone) {
-		struct wfsd_file *next = gone->newer;
-		file_free(d, gone);
-		gone = next;
-	}
+	free_all(d, gone);
+}
+
+void wfsd_file_unkeep(struct wfsd *d, struct wfsd_node *node)
+{
+	struct wfsd_files *f = d->files;
+	struct wfsd_file *gone = NULL;
+
+	pthread_mutex_lock(&f->lock);
+	if (node->file && node->file->list == &f->kept)
+		gone = chain(node->file, NULL);
+	pthread_mutex_unlock(&f->lock);
+	free_all(d, gone);
 }
 
 struct wfsd_file *wfsd_file_if_open(struct wfsd *d, struct wfsd_node *node)

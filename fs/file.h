@@ -1,7 +1,8 @@
 /* file.h - open files of the store: one a node, shared by all handles that the kernel has on it.
  *
- * A container's descriptor and reader are kept a while after the last handle is gone (Ollama opens its file once a
- * tensor); how many, and with how much memory, is bounded. A plain file is closed at once.
+ * A container's descriptor and reader are kept some seconds after the last handle is gone (Ollama opens its file once a
+ * tensor), while the kernel knows the node; how many, and with how much memory, is bounded. A plain file is closed at
+ * once. A thread of its own closes what was kept long enough: closing may hang in the store.
  */
 #ifndef WFSD_FILE_H
 #define WFSD_FILE_H
@@ -9,6 +10,7 @@
 #include <stdatomic.h>
 #include <stdbool.h>
 #include <stdint.h>
+#include <time.h>
 
 #include "wfs.h"
 
@@ -27,10 +29,12 @@ struct wfsd_file {
 	/* under the files' lock */
 	struct wfsd_file_list *list;
 	struct wfsd_file *older, *newer;
+	struct timespec keep_until; /* CLOCK_MONOTONIC; kept files only */
 };
 
 struct wfsd_files;
-struct wfsd_files *wfsd_files_new(void);
+/* NULL: no memory or no thread. */
+struct wfsd_files *wfsd_files_new(struct wfsd *d);
 /* Closes all, also those still referenced. files may be NULL. */
 void wfsd_files_free(struct wfsd *d, struct wfsd_files *files);
 
@@ -40,6 +44,8 @@ int wfsd_file_open(struct wfsd *d, struct wfsd_node *node, struct wfsd_file **fi
 /* One more reference, for a caller that knows there is one. */
 void wfsd_file_ref(struct wfsd_file *file);
 void wfsd_file_put(struct wfsd *d, struct wfsd_file *file);
+/* The kernel has forgotten the node, which the caller holds: close its file if it is merely kept. */
+void wfsd_file_unkeep(struct wfsd *d, struct wfsd_node *node);
 /* The node's open plain file with one more reference, or NULL. */
 struct wfsd_file *wfsd_file_if_open(struct wfsd *d, struct wfsd_node *node);
 

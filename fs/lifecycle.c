@@ -122,7 +122,7 @@ static bool state_new(struct wfsd *d)
 	clock_gettime(CLOCK_MONOTONIC, &d->started);
 	d->cpu = o->cpu == WFS_CPU_AUTO ? wfs_cpu_best() : o->cpu;
 	d->tree = wfsd_tree_new(&st);
-	d->files = wfsd_files_new();
+	d->files = wfsd_files_new(d);
 	d->heads = wfsd_heads_new();
 	d->cache = wfsd_cache_new(o->cache_bytes);
 	d->requests = wfsd_requests_new(d, o->io_timeout);

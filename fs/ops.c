@@ -68,18 +68,26 @@ static void op_lookup(fuse_req_t req, fuse_ino_t parent, const char *name)
 	node_end(d, node);
 }
 
+/* The kernel forgets a container at once when its name leads nowhere or to another version: then it must not be kept
+ * open, for its space in the store is free only when we let go of it. */
+static void forget(struct wfsd *d, fuse_ino_t ino, uint64_t nlookup)
+{
+	struct wfsd_node *node = node_begin(d, ino);
+	if (wfsd_tree_forget(d->tree, node, nlookup))
+		wfsd_file_unkeep(d, node);
+	node_end(d, node);
+}
+
 static void op_forget(fuse_req_t req, fuse_ino_t ino, uint64_t nlookup)
 {
-	struct wfsd *d = fuse_req_userdata(req);
-	wfsd_tree_forget(d->tree, wfsd_tree_node(d->tree, ino), nlookup);
+	forget(fuse_req_userdata(req), ino, nlookup);
 	fuse_reply_none(req);
 }
 
 static void op_forget_multi(fuse_req_t req, size_t count, struct fuse_forget_data *forgets)
 {
-	struct wfsd *d = fuse_req_userdata(req);
 	for (size_t i = 0; i < count; i++)
-		wfsd_tree_forget(d->tree, wfsd_tree_node(d->tree, forgets[i].ino), forgets[i].nlookup);
+		forget(fuse_req_userdata(req), forgets[i].ino, forgets[i].nlookup);
 	fuse_reply_none(req);
 }
 

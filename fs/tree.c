@@ -182,15 +182,17 @@ struct wfsd_node *wfsd_tree_enter(struct wfsd_tree *t, struct wfsd_node *parent,
 	return node;
 }
 
-void wfsd_tree_forget(struct wfsd_tree *t, struct wfsd_node *node, uint64_t nlookup)
+bool wfsd_tree_forget(struct wfsd_tree *t, struct wfsd_node *node, uint64_t nlookup)
 {
 	if (node == &t->root || !nlookup)
-		return;
+		return false;
 	pthread_mutex_lock(&t->lock);
 	node->nlookup -= nlookup < node->nlookup ? nlookup : node->nlookup;
-	if (!node->nlookup)
+	bool forgotten = !node->nlookup;
+	if (forgotten)
 		unref(t, node);
 	pthread_mutex_unlock(&t->lock);
+	return forgotten;
 }
 
 void wfsd_tree_ref(struct wfsd_tree *t, struct wfsd_node *node)

@@ -54,8 +54,9 @@ uint64_t wfsd_tree_nodeid(struct wfsd_tree *tree, const struct wfsd_node *node);
  * NULL: out of memory. */
 struct wfsd_node *wfsd_tree_enter(struct wfsd_tree *tree, struct wfsd_node *parent, const struct wfsd_entry *entry,
 				  bool *new_ret);
-/* The kernel gives back nlookup lookups. */
-void wfsd_tree_forget(struct wfsd_tree *tree, struct wfsd_node *node, uint64_t nlookup);
+/* The kernel gives back nlookup lookups. Returns whether it does not know the node any more; then the node may be gone
+ * unless the caller holds it. */
+bool wfsd_tree_forget(struct wfsd_tree *tree, struct wfsd_node *node, uint64_t nlookup);
 void wfsd_tree_ref(struct wfsd_tree *tree, struct wfsd_node *node);
 void wfsd_tree_unref(struct wfsd_tree *tree, struct wfsd_node *node);
 uint64_t wfsd_tree_count(struct wfsd_tree *tree);
