@@ -1,4 +1,4 @@
-/* fs.h - struct wfsd: everything the daemon knows. There are no globals.
+/* fs.h - struct wfsd: everything the daemon knows. There are no globals, but for one that libfuse forces (log.c).
  *
  * The parts and who calls whom (downwards only):
  *

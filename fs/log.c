@@ -54,7 +54,8 @@ void wfsd_log(const struct wfsd_log *log, enum wfsd_level level, const char *fmt
 	va_end(args);
 }
 
-/* libfuse's callback has no context argument. Set once, before there are threads. */
+/* The daemon's only global. libfuse has one callback a process for its messages and hands it no context, so there is no
+ * other way to tell it where they go. Set once, before there are threads. */
 static const struct wfsd_log *fuse_log_target;
 
 static void __attribute__((format(printf, 2, 0))) fuse_line(enum fuse_log_level level, const char *fmt, va_list args)
