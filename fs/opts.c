@@ -8,6 +8,9 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
+
+enum { MAX_THREADS = 1024 };
 
 /* What a mount always has. max_read must be the same in op_init. */
 #define FIXED_MOUNT_OPTS "ro,nosuid,nodev,default_permissions,fsname=weightfs,subtype=weightfs,max_read=1048576"
@@ -135,7 +138,7 @@ static int set_value(struct wfsd_opts *o, enum kind kind, const char *value, con
 		good = parse_number(value, true, 16 << 20, (uint64_t)1 << 40, &o->cache_bytes);
 		break;
 	case THREADS:
-		good = parse_number(value, false, 1, 1024, &n);
+		good = parse_number(value, false, 1, MAX_THREADS, &n);
 		o->nr_threads = (unsigned)n;
 		break;
 	case IO_TIMEOUT:
@@ -216,12 +219,15 @@ static int apply_list(struct wfsd_opts *o, const char *list)
 	return ret;
 }
 
+/* As many as threads= may say at most. */
 static unsigned nr_processors(void)
 {
 	cpu_set_t set;
-	if (sched_getaffinity(0, sizeof(set), &set))
-		return 1; /* more than 1024 processors: the user says threads=N */
-	return CPU_COUNT(&set) > 0 ? (unsigned)CPU_COUNT(&set) : 1;
+	long nr = sched_getaffinity(0, sizeof(set), &set) ? 0 : CPU_COUNT(&set);
+
+	if (nr < 1) /* more processors than a cpu_set_t holds */
+		nr = sysconf(_SC_NPROCESSORS_ONLN);
+	return nr < 1 ? 1 : nr > MAX_THREADS ? MAX_THREADS : (unsigned)nr;
 }
 
 /* One word that starts with '-'. *used_ret: whether it took the next word, `next` (NULL at the end), as its value. */
