@@ -75,16 +75,38 @@ static unsigned collect(struct wfsd *d, struct value *v)
 	return nr;
 }
 
+/* Length of the well-formed UTF-8 sequence at s (RFC 3629), or 0. */
+static unsigned utf8_len(const unsigned char *s)
+{
+	unsigned len = s[0] < 0x80 ? 1 : s[0] < 0xc2 ? 0 : s[0] < 0xe0 ? 2 : s[0] < 0xf0 ? 3 : s[0] < 0xf5 ? 4 : 0;
+
+	for (unsigned i = 1; i < len; i++)
+		if ((s[i] & 0xc0) != 0x80)
+			return 0;
+	/* overlong, a surrogate, above U+10FFFF */
+	if ((s[0] == 0xe0 && s[1] < 0xa0) || (s[0] == 0xed && s[1] > 0x9f) || (s[0] == 0xf0 && s[1] < 0x90) ||
+	    (s[0] == 0xf4 && s[1] > 0x8f))
+		return 0;
+	return len;
+}
+
+/* Paths may hold any byte: one that is not UTF-8 becomes \udcXX, from which Python's surrogateescape makes it again. */
 static void json_string(FILE *out, const char *text)
 {
+	const unsigned char *p = (const unsigned char *)text;
+
 	fputc('"', out);
-	for (const unsigned char *p = (const unsigned char *)text; *p; p++) {
-		if (*p == '"' || *p == '\\')
-			fprintf(out, "\\%c", *p);
-		else if (*p < 0x20)
-			fprintf(out, "\\u%04x", *p);
+	while (*p) {
+		unsigned len = utf8_len(p);
+		if (!len)
+			fprintf(out, "\\udc%02x", *p++);
+		else if (*p == '"' || *p == '\\')
+			fprintf(out, "\\%c", *p++);
+		else if (*p < 0x20 || *p == 0x7f)
+			fprintf(out, "\\u%04x", *p++);
 		else
-			fputc(*p, out);
+			while (len--)
+				fputc(*p++, out);
 	}
 	fputc('"', out);
 }

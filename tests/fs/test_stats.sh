@@ -50,3 +50,14 @@ for _ in 1 2 3 4; do
 done
 wait
 unmount "$dir/mnt"
+# Paths with bytes that are not UTF-8, and some that JSON escapes.
+store=$dir/$'st\xff\xc3re "\\\t\xc3\xa9\xed\xa0\x80'
+mv "$dir/store" "$store"
+mount_store "$store" "$dir/mnt"
+weightfs stats "$dir/mnt" --json >"$dir/paths"
+"$WFS_PYTHON" - "$dir/paths" "$store" <<'END' || fail "a path that is not UTF-8"
+import json, os, sys
+text = open(sys.argv[1], "rb").read().decode("utf-8", "strict")
+assert json.loads(text)["store"].encode("utf-8", "surrogateescape") == os.fsencode(sys.argv[2]), text
+END
+unmount "$dir/mnt"
