@@ -71,6 +71,11 @@ struct wfsd_cache *wfsd_cache_new(size_t cap_bytes)
 	return c;
 }
 
+size_t wfsd_cache_bytes(uint32_t raw_len)
+{
+	return wfsd_arena_round(raw_len);
+}
+
 static void queue_add(struct wfsd_slot_queue *q, struct wfsd_slot *slot)
 {
 	slot->queue = q;
@@ -82,7 +87,7 @@ static void queue_add(struct wfsd_slot_queue *q, struct wfsd_slot *slot)
 		q->oldest = slot;
 	q->newest = slot;
 	q->nr++;
-	q->bytes += wfsd_arena_round(slot->raw_len);
+	q->bytes += wfsd_cache_bytes(slot->raw_len);
 }
 
 static void queue_remove(struct wfsd_slot *slot)
@@ -91,7 +96,7 @@ static void queue_remove(struct wfsd_slot *slot)
 	*(slot->older ? &slot->older->newer : &q->oldest) = slot->newer;
 	*(slot->newer ? &slot->newer->older : &q->newest) = slot->older;
 	q->nr--;
-	q->bytes -= wfsd_arena_round(slot->raw_len);
+	q->bytes -= wfsd_cache_bytes(slot->raw_len);
 	slot->queue = NULL;
 }
 

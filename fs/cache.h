@@ -54,6 +54,8 @@ enum wfsd_cache_answer {
 	WFSD_NO_MEMORY, /* no slot */
 };
 
+/* What a block of raw_len bytes takes of the cap. */
+size_t wfsd_cache_bytes(uint32_t raw_len);
 /* Pins the slot of a block of raw_len bytes (1..1 MiB). A caller that got WFSD_FILL must not wait for any other slot
  * before it has filled this one, or two callers may wait for each other. */
 enum wfsd_cache_answer wfsd_cache_get(struct wfsd_cache *cache, uint64_t file, uint64_t block, uint32_t raw_len,

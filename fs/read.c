@@ -63,7 +63,7 @@ static void plan_make(const struct wfsd_file *file, uint64_t off, size_t len, st
 		} else {
 			wfs_reader_block(file->reader, extent.block, &block);
 			p->block_len = block.raw_len;
-			pinned += block.raw_len;
+			pinned += wfsd_cache_bytes(block.raw_len);
 			if (pinned > PIN_BYTES && plan->nr)
 				break;
 		}

@@ -110,6 +110,9 @@ static void test_hit_and_error(void)
 	wfsd_cache_stats(c, &stats);
 	CHECK(stats.hits == 1 && stats.misses == 3 && stats.waits == 1);
 	CHECK(stats.used_bytes == 512 * KIB && stats.overflow_bytes == 0 && stats.cap_bytes == 16 * MIB);
+	CHECK(!touch(c, 9, 300000, 1));
+	wfsd_cache_stats(c, &stats);
+	CHECK(wfsd_cache_bytes(300000) == 512 * KIB && stats.used_bytes == 1024 * KIB);
 	wfsd_cache_free(c);
 	PASS("cache: hits, and errors that are shared but not kept");
 }
