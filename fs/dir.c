@@ -184,7 +184,7 @@ static int listing_read(struct wfsd *d, struct wfsd_node *node, struct listing *
 	}
 	/* cppcheck-suppress readdirCalled ; no other thread has this stream */
 	while (errno = 0, (entry = readdir(stream))) {
-		if (!strcmp(entry->d_name, ".") || !strcmp(entry->d_name, ".."))
+		if (!strcmp(entry->d_name, ".") || !strcmp(entry->d_name, "..") || wfsd_is_temporary(entry->d_name))
 			continue;
 		if (!listing_add(l, entry->d_name)) {
 			err = ENOMEM;

@@ -2,6 +2,7 @@
 #include "store.h"
 #include "fs.h"
 
+#include <ctype.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <pthread.h>
@@ -132,6 +133,21 @@ static void heads_remember(struct wfsd_heads *h, const struct head *head)
 	pthread_mutex_unlock(&h->lock[i % NR_HEAD_LOCKS]);
 }
 
+bool wfsd_is_temporary(const char *stored)
+{
+	static const char mark[] = ".weightfs-", end[] = ".tmp";
+	enum { MARK_LEN = sizeof(mark) - 1, NR_RANDOM = 6, TAIL_LEN = MARK_LEN + NR_RANDOM + sizeof(end) - 1 };
+	size_t len = strlen(stored);
+
+	if (stored[0] != '.' || len < 2 + TAIL_LEN || strncmp(stored + len - TAIL_LEN, mark, MARK_LEN))
+		return false;
+	const char *random = stored + len - TAIL_LEN + MARK_LEN;
+	for (int i = 0; i < NR_RANDOM; i++)
+		if (!isalnum((unsigned char)random[i]))
+			return false;
+	return !strcmp(random + NR_RANDOM, end);
+}
+
 bool wfsd_has_suffix(const char *stored)
 {
 	size_t len = strlen(stored);
@@ -213,7 +229,7 @@ int wfsd_store_probe(struct wfsd *d, int dir_fd, const char *stored, struct wfsd
 	struct head head = {.kind = WFSD_ORDINARY};
 	int err;
 
-	if (strlen(stored) > NAME_MAX)
+	if (strlen(stored) > NAME_MAX || wfsd_is_temporary(stored))
 		return -ENOENT;
 	if (fstatat(dir_fd, stored, &e->st, AT_SYMLINK_NOFOLLOW | AT_NO_AUTOMOUNT))
 		return errno == ENAMETOOLONG ? -ENOENT : -errno;

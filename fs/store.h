@@ -44,7 +44,7 @@ struct wfsd_entry {
  * followed. Opens an O_PATH descriptor of the directory. */
 int wfsd_store_walk(const struct wfsd *d, const char *path, int *fd_ret);
 
-/* What a stored name is. -ENOENT: nothing. */
+/* What a stored name is. -ENOENT: nothing, or a temporary. */
 enum wfsd_kind { WFSD_ORDINARY, WFSD_CONTAINER, WFSD_DAMAGED };
 /* Fills the entry for a stored name. *kind_ret tells how it is to be shown: ordinary under its own name, the others
  * without the suffix. DAMAGED: *err_ret is the errno for whoever asks; st is that of the container. dir: for messages
@@ -54,6 +54,9 @@ int wfsd_store_probe(struct wfsd *d, int dir_fd, const char *stored, struct wfsd
 /* Finds what the mount shows under a name: the plain file before the container. */
 int wfsd_store_resolve(struct wfsd *d, int dir_fd, const char *shown, struct wfsd_entry *entry, const char *dir);
 
+/* Whether a stored name is that of a file which `weightfs pack` is still writing, .NAME.weightfs-XXXXXX.tmp with six
+ * letters or digits: never shown. */
+bool wfsd_is_temporary(const char *stored);
 /* Whether a stored name could be a container's: ends in the suffix, and something is left without it. */
 bool wfsd_has_suffix(const char *stored);
 #define WFSD_SUFFIX	".wfs"

@@ -10,7 +10,9 @@ cd "$dir/store" || exit
 pack "$a" both.wfs
 cp -p "$b" both
 echo hello >ordinary.wfs
-echo hello >.wfs
+cp both.wfs .wfs # nothing that could be a name is left without the suffix
+cp both.wfs ..wfs
+cp both.wfs ...wfs
 mkdir folder.wfs
 pack "$b" folder.wfs/inner.wfs
 pack "$a" twice.wfs.wfs
@@ -26,19 +28,32 @@ deep=$(printf 'd%.0s/' {1..200})
 mkdir -p "$deep"
 pack "$a" "$deep/model.wfs"
 mkdir noaccess
+# What pack is still writing, and what only looks like it.
+temporaries=(.model.wfs.weightfs-aZ09bc.tmp .x.weightfs-123456.tmp)
+lookalikes=(x.weightfs-123456.tmp .weightfs-123456.tmp ..weightfs-123456.tmp .x.weightfs-12345.tmp .x.weightfs-1234_6.tmp
+	.x.weightfs-123456.tmp2 .x.weightfs-1234567.tmp)
+touch "${temporaries[@]}" "${lookalikes[@]}"
 cd "$dir" || exit
 
 mount_store "$dir/store" "$dir/mnt" -o "log=$dir/log"
 cd "$dir/mnt" || exit
 find . -mindepth 1 -maxdepth 1 -printf '%f\n' | sort | diff - <(
-	find "$dir/store" -mindepth 1 -maxdepth 1 -printf '%f\n' |
+	find "$dir/store" -mindepth 1 -maxdepth 1 -printf '%f\n' | grep -vxFf <(printf '%s\n' "${temporaries[@]}") |
 	sed 's/^\(both\|twice.wfs\|target\|hardlink\|container-as-it-is\)\.wfs$/\1/' | sort -u
 ) || fail "the listing"
 cmp "$b" both || fail "the plain file beside its container does not win"
 expect_status 1 test -e both.wfs
 cmp "$dir/store/ordinary.wfs" ordinary.wfs || fail "an ordinary file with the suffix"
 expect_status 1 test -e ordinary
-cmp "$dir/store/.wfs" .wfs || fail "a file called .wfs"
+for name in .wfs ..wfs ...wfs; do
+	cmp "$dir/store/$name" $name || fail "a file called $name"
+done
+for name in "${temporaries[@]}"; do
+	expect_status 1 test -e "$name"
+done
+for name in "${lookalikes[@]}"; do
+	[ -e "$name" ] || fail "$name is not shown"
+done
 cmp "$b" folder.wfs/inner || fail "a folder with the suffix"
 cmp "$a" twice.wfs || fail "the suffix twice"
 cmp "$a" container-as-it-is || fail "a container that was packed again"
@@ -51,4 +66,11 @@ cmp "$a" upper.WFS || fail "another suffix in upper case"
 cmp "$a" "$deep/model" || fail "200 folders deep"
 [ "$(grep -c "both" "$dir/log")" = 1 ] || fail "no warning, or not once, about x beside x.wfs: $(cat "$dir/log")"
 cd "$dir" || exit
+unmount "$dir/mnt"
+# The tools take the same files for containers.
+mkdir odd
+cp -p store/{.wfs,..wfs,...wfs,target.wfs} odd
+weightfs unpack odd -o unpacked >/dev/null || fail "unpack"
+mount_store "$dir/odd" "$dir/mnt"
+same_tree unpacked "$dir/mnt"
 unmount "$dir/mnt"
