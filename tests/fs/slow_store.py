@@ -1,6 +1,6 @@
 """slow_store.py FOLDER MNT HANG: a file system that shows the plain files of FOLDER and stops answering reads while the
-file HANG exists. It speaks the kernel's FUSE protocol itself (Linux, include/uapi/linux/fuse.h), as root; "ready" on
-standard output says that it is mounted.
+file HANG exists; HANG.held appears with the first read that it holds back. It speaks the kernel's FUSE protocol
+itself (Linux, include/uapi/linux/fuse.h), as root; "ready" on standard output says that it is mounted.
 """
 
 import ctypes
@@ -63,6 +63,7 @@ class SlowStore:
             _, off, size = struct.unpack_from("<QQI", body)
             if os.path.exists(self.hang):
                 self.waiting.append((unique, node, off, size))
+                open(self.hang + ".held", "w").close()
             else:
                 self.read_file(unique, node, off, size)
         elif op == READDIR:

@@ -52,9 +52,11 @@ not_mounted()
 	! is_mounted "$dir/mnt"
 }
 for first in signal error; do
+	rm -f "$dir/hang.held"
 	touch "$dir/hang"
 	cat "$dir/mnt/other" >/dev/null 2>&1 &
 	reader=$!
+	wait_until "a read that hangs in the store" test -e "$dir/hang.held"
 	if [ $first = error ]; then
 		wait "$reader" && fail "a reader of a store that hangs succeeds"
 	fi
