@@ -169,8 +169,9 @@ struct work {
 
 /* Any superrow of 2- and 4-byte words with rotation. Not inlined: the state is copied in and out, so that in the hot
  * loops it has no address and stays in registers. */
-static __attribute__((noinline)) WFS_TARGET_AVX2 void
-superrow_moded(struct work *w, unsigned mode, const struct wfs_decode_table *d, const u8 *rest, u32 first_row, u8 *raw)
+static __attribute__((noinline)) WFS_TARGET_AVX2 void superrow_moded(struct work *w, unsigned mode,
+								     const struct wfs_decode_table *d, const u8 *rest,
+								     u32 first_row, const u8 *ahead, u8 *raw)
 {
 	const unsigned word = w->s.word;
 	const struct moded m = moded_make(w->s, mode);
@@ -186,6 +187,7 @@ superrow_moded(struct work *w, unsigned mode, const struct wfs_decode_table *d, 
 	for (unsigned r = 0; r < WFS_SUPER_ROWS; r++, raw += 64 * word) {
 		const struct row y = next_row(&c, d, &k[r & 1], true);
 
+		wfs_prefetch_row(r, ahead, word, rest, 8 * m.planes + m.partial, k[r & 1].p);
 #pragma GCC unroll 2
 		for (unsigned half = 0; half < 2; half++) {
 			__m256i b[4] = {zero, zero, zero, zero};
@@ -220,7 +222,7 @@ AVX2_INLINE void superrow(const enum shape shape, const struct constants *c, str
 	for (unsigned r = 0; r < WFS_SUPER_ROWS; r++, raw += 64 * word) {
 		const struct row y = next_row(c, d, &k[r & 1], partial == 7);
 
-		wfs_prefetch_row(ahead + 64 * word * r, word, rest + 64 * r, k[r & 1].p);
+		wfs_prefetch_row(r, ahead, word, rest, 8 * word - shapes[shape].field, k[r & 1].p);
 #pragma GCC unroll 2
 		for (unsigned half = 0; half < 2; half++) {
 			const unsigned at = 64 * r + 32 * half;
@@ -267,20 +269,20 @@ AVX2_INLINE bool decode_supers(const enum shape shape, struct work *w)
 	for (size_t super = 0; super < nr; super++, raw += WFS_SUPER * word) {
 		const struct wfs_decode_table *d = &w->pool->table[v->seg[super >> seg_supers_log2]];
 		const unsigned mode = wfs_split_mode(v, super);
+		const u8 *ahead = wfs_prefetch_ahead(raw, nr - super, word);
 		const u32 first_row = (u32)super * WFS_SUPER_ROWS;
 
 		if (shape == OTHER || wfs_unlikely(mode)) {
 			w->k[0] = k[0];
 			w->k[1] = k[1];
 			w->found = found;
-			superrow_moded(w, mode, d, rest, first_row, raw);
+			superrow_moded(w, mode, d, rest, first_row, ahead, raw);
 			k[0] = w->k[0];
 			k[1] = w->k[1];
 			found = w->found;
 			rest += 8 * WFS_SUPER_ROWS * wfs_mode_rest_bits(w->s, mode);
 		} else {
-			superrow(shape, &c, k, &found, d, rest, first_row,
-				 wfs_prefetch_ahead(raw, (nr - super) * WFS_SUPER * word), raw);
+			superrow(shape, &c, k, &found, d, rest, first_row, ahead, raw);
 			rest += 8 * WFS_SUPER_ROWS * (8u * word - shapes[shape].field);
 		}
 		if (wfs_unlikely(k[0].p > v->stream_end[0] || k[1].p > v->stream_end[1]))
@@ -370,7 +372,7 @@ static WFS_TARGET_AVX2 enum wfs_status decode_avx2(const struct wfs_split_view *
 
 	if (!supers || v->edges - v->escapes < WFS_VECTOR_SLACK)
 		return wfs_split_decode_scalar(v, pool, s, raw, scratch, reason_ret);
-	wfs_prefetch_start(v, v->n * s.word, raw);
+	wfs_prefetch_start(v, s, raw);
 	for (unsigned i = 0; i < WFS_STRANDS; i++) {
 #pragma GCC unroll 2
 		for (unsigned half = 0; half < 2; half++) {

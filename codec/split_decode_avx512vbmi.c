@@ -228,8 +228,9 @@ struct work {
 
 /* Any superrow of 2- and 4-byte words with rotation. Not inlined: the state is copied in and out, so that in the hot
  * loops it has no address and stays in registers. */
-static __attribute__((noinline)) WFS_TARGET_AVX512VBMI void
-superrow_moded(struct work *w, unsigned mode, const struct wfs_decode_table *d, const u8 *rest, u8 *raw)
+static __attribute__((noinline)) WFS_TARGET_AVX512VBMI void superrow_moded(struct work *w, unsigned mode,
+									   const struct wfs_decode_table *d,
+									   const u8 *rest, const u8 *ahead, u8 *raw)
 {
 	const unsigned word = w->s.word;
 	const struct moded m = moded_make(w->s, mode);
@@ -248,6 +249,7 @@ superrow_moded(struct work *w, unsigned mode, const struct wfs_decode_table *d, 
 		const __m512i hi = _mm512_permutexvar_epi8(name, t.hi), lo = _mm512_permutexvar_epi8(name, t.lo);
 		__m512i b[4] = {zero, zero, zero, zero};
 
+		wfs_prefetch_row(r, ahead, word, rest, 8 * m.planes + m.partial, k[r & 1].p);
 		for (unsigned i = 0; i < m.planes; i++)
 			b[m.planes - 1 - i] = load(plane + WFS_SUPER * i + 64 * r);
 		b[m.planes] = part[r];
@@ -277,7 +279,7 @@ INLINE void superrow(const enum shape shape, const struct table *t, struct stran
 		const __m512i name = next_row(t, &k[r & 1], escape_name);
 		const __m512i hi = _mm512_permutexvar_epi8(name, t->hi);
 
-		wfs_prefetch_row(ahead + 64 * word * r, word, rest + 64 * r, k[r & 1].p);
+		wfs_prefetch_row(r, ahead, word, rest, 8 * word - shapes[shape].field, k[r & 1].p);
 		if (partial == 7) {
 			/* row 7 grows at the top of row7, one bit from each vector */
 			__m512i bits = _mm512_srli_epi16(row7, 1), low = _mm512_permutexvar_epi8(name, t->lo);
@@ -318,6 +320,7 @@ INLINE bool decode_supers(const enum shape shape, struct work *w)
 	for (size_t super = 0; super < nr; super++, raw += WFS_SUPER * word) {
 		const struct wfs_decode_table *next = &w->pool->table[v->seg[super >> seg_supers_log2]];
 		const unsigned mode = wfs_split_mode(v, super);
+		const u8 *ahead = wfs_prefetch_ahead(raw, nr - super, word);
 
 		if (next != d) {
 			d = next;
@@ -327,14 +330,13 @@ INLINE bool decode_supers(const enum shape shape, struct work *w)
 			w->k[0] = k[0];
 			w->k[1] = k[1];
 			w->escape_name = escape_name;
-			superrow_moded(w, mode, d, rest, raw);
+			superrow_moded(w, mode, d, rest, ahead, raw);
 			k[0] = w->k[0];
 			k[1] = w->k[1];
 			escape_name = w->escape_name;
 			rest += 8 * WFS_SUPER_ROWS * wfs_mode_rest_bits(w->s, mode);
 		} else {
-			superrow(shape, &t, k, &escape_name, rest,
-				 wfs_prefetch_ahead(raw, (nr - super) * WFS_SUPER * word), raw);
+			superrow(shape, &t, k, &escape_name, rest, ahead, raw);
 			rest += 8 * WFS_SUPER_ROWS * (8u * word - shapes[shape].field);
 		}
 		if (wfs_unlikely(k[0].p > v->stream_end[0] || k[1].p > v->stream_end[1] || escape_name > w->escape_end))
@@ -432,7 +434,7 @@ static WFS_TARGET_AVX512VBMI enum wfs_status decode_avx512vbmi(const struct wfs_
 
 	if (!supers || v->edges - v->escapes < WFS_VECTOR_SLACK)
 		return wfs_split_decode_scalar(v, pool, s, raw, scratch, reason_ret);
-	wfs_prefetch_start(v, v->n * s.word, raw);
+	wfs_prefetch_start(v, s, raw);
 	for (unsigned i = 0; i < WFS_STRANDS; i++) {
 		const u8 *states = v->states + 128 * i;
 

@@ -7,8 +7,8 @@
 
 #include "split.h"
 
-/* How far ahead of their use lines are asked for, bytes. */
-enum { WFS_AHEAD_RAW = 6144, WFS_AHEAD_REST = 3072, WFS_AHEAD_STREAM = 1536 };
+/* How far ahead of their use lines are asked for: rows, and for a stream, whose rows have no fixed size, bytes. */
+enum { WFS_AHEAD_ROWS = 32, WFS_AHEAD_STREAM = 1536 };
 
 /* prefetchw is older than any processor with AVX2, but has a feature bit of its own that targets would have to name. */
 static WFS_ALWAYS_INLINE void wfs_prefetch_write(const u8 *p)
@@ -16,33 +16,40 @@ static WFS_ALWAYS_INLINE void wfs_prefetch_write(const u8 *p)
 	__asm__ volatile("prefetchw %0" : : "m"(*p));
 }
 
-/* Where to ask for output while a superrow is written at raw, `left` bytes before the last unit: never beyond the
- * block, whose neighbour another thread may be writing. */
-static WFS_ALWAYS_INLINE const u8 *wfs_prefetch_ahead(const u8 *raw, size_t left)
+/* Where to ask for output while a superrow is written at raw, nr_supers superrows before the last unit: never beyond
+ * the block, whose neighbour another thread may be writing. */
+static WFS_ALWAYS_INLINE const u8 *wfs_prefetch_ahead(const u8 *raw, size_t nr_supers, unsigned word)
 {
-	return raw + WFS_MIN(left, (size_t)WFS_AHEAD_RAW);
+	return raw + WFS_LANES * word * WFS_MIN(nr_supers * WFS_SUPER_ROWS, (size_t)WFS_AHEAD_ROWS);
 }
 
-/* A row's share. Reading ahead of the payload's end does no harm. */
-static WFS_ALWAYS_INLINE void wfs_prefetch_row(const u8 *ahead, const unsigned word, const u8 *rest, const u8 *stream)
+/* Row r's share of a superrow's lines: `word` of output, one for each 8 rest bits a word, and a stream's next. Reading
+ * ahead of the payload's end does no harm. */
+static WFS_ALWAYS_INLINE void wfs_prefetch_row(unsigned r, const u8 *ahead, unsigned word, const u8 *rest,
+					       unsigned rest_bits, const u8 *stream)
 {
+	rest += WFS_AHEAD_ROWS * 8 * rest_bits;
 #pragma GCC unroll 4
 	for (unsigned i = 0; i < word; i++)
-		wfs_prefetch_write(ahead + 64 * i);
-	__builtin_prefetch(rest + WFS_AHEAD_REST);
+		wfs_prefetch_write(ahead + 64 * (word * r + i));
+#pragma GCC unroll 4
+	for (unsigned i = 0; i < rest_bits; i += 8)
+		__builtin_prefetch(rest + 64 * (r + i));
 	__builtin_prefetch(stream + WFS_AHEAD_STREAM);
 }
 
 /* What the rows' shares come too late for. */
-static WFS_ALWAYS_INLINE void wfs_prefetch_start(const struct wfs_split_view *v, size_t raw_len, const u8 *raw)
+static WFS_ALWAYS_INLINE void wfs_prefetch_start(const struct wfs_split_view *v, struct wfs_split s, const u8 *raw)
 {
+	const size_t raw_len = v->n * s.word, rest_bits = 8u * s.word - s.field;
+
 	for (unsigned i = 0; i < WFS_AHEAD_STREAM; i += 64) {
 		__builtin_prefetch(v->stream[0] + i);
 		__builtin_prefetch(v->stream[1] + i);
 	}
-	for (unsigned i = 0; i < WFS_AHEAD_REST; i += 64)
+	for (unsigned i = 0; i < WFS_AHEAD_ROWS * 8 * rest_bits; i += 64)
 		__builtin_prefetch(v->rest + i);
-	for (size_t i = 0; i < WFS_MIN(raw_len, (size_t)WFS_AHEAD_RAW / 2); i += 64)
+	for (size_t i = 0; i < WFS_MIN(raw_len, (size_t)64 * WFS_AHEAD_ROWS * s.word); i += 64)
 		wfs_prefetch_write(raw + i);
 }
 
