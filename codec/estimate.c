@@ -1,6 +1,6 @@
 /* estimate.c - what encoding a file would give, from evenly spread blocks of it.
  *
- * The plan is made as for encoding, pools included; up to 128 MiB of blocks are then encoded with it.
+ * The plan is made as for encoding, pools included; some of the blocks are then encoded with it.
  */
 #include "block_choose.h"
 #include "container_write.h"
@@ -8,6 +8,7 @@
 
 #include <stdlib.h>
 
+/* On whole models within 0.1 points; 16 MiB are within 1. */
 enum { SAMPLE_BYTES = 128 << 20 };
 
 /* One thread's share of the samples. */
@@ -22,7 +23,7 @@ struct estimate {
 	const struct wfs_source *source;
 	const struct wfs_plan *plan;
 	enum wfs_cpu cpu;
-	u64 nr_samples;
+	u64 sample_bytes, nr_samples;
 	struct share share[WFS_MAX_THREADS];
 };
 
@@ -80,7 +81,7 @@ static enum wfs_status payload_estimate(struct estimate *e, unsigned nr_threads,
 {
 	u64 raw_len = 0, comp_len = 0, coded_len = 0;
 
-	e->nr_samples = WFS_MIN(e->plan->nr_blocks, (u64)SAMPLE_BYTES >> e->plan->block_log2);
+	e->nr_samples = WFS_MIN(e->plan->nr_blocks, WFS_MAX(e->sample_bytes >> e->plan->block_log2, (u64)1));
 	for (unsigned i = 0; i < nr_threads; i++) {
 		e->share[i].first = e->nr_samples * i / nr_threads;
 		e->share[i].last = e->nr_samples * (i + 1) / nr_threads;
@@ -124,6 +125,7 @@ enum wfs_status wfs_encode_estimate(int src_fd, const struct wfs_encode_opts *op
 	e->source = &source;
 	e->plan = plan;
 	e->cpu = o.cpu;
+	e->sample_bytes = o.sample_bytes ? o.sample_bytes : SAMPLE_BYTES;
 	status = payload_estimate(e, nr_threads, &payload_len, err);
 	if (status == WFS_OK)
 		status = wfs_meta_bound(plan, &meta_len, err);

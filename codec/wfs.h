@@ -202,6 +202,7 @@ struct wfs_encode_opts {
 	enum wfs_cpu cpu;    /* nor on this */
 	int64_t mtime_sec;   /* of the original */
 	uint32_t mtime_nsec;
+	uint64_t sample_bytes;	  /* wfs_encode_estimate: about how many to encode; 0: 128 MiB */
 	wfs_progress_fn progress; /* may be NULL; called on the calling thread */
 	void *ctx;
 };

@@ -11,7 +11,9 @@
 static const off_t min_file_bytes = 64 << 10;
 /* From here on a file that will not gain is found by sampling, instead of writing all of it first. */
 static const off_t estimate_from_bytes = 64 << 20;
-/* Samples may be wrong by some percent: only what clearly does not gain is given up on their word. */
+/* So many bytes tell, and cost little beside the file; they may be wrong by some percent (1 was seen): only what
+ * clearly does not gain is given up on their word. */
+static const uint64_t estimate_sample_bytes = 16 << 20;
 static const double estimate_margin = 2;
 
 /* In place: what lies under the container's name and may not be replaced, whatever the options. */
@@ -193,6 +195,7 @@ static bool is_hopeless(struct member *m)
 	struct wfs_encode_result result;
 	if (m->t->single || m->st.st_size < estimate_from_bytes)
 		return false;
+	opts.sample_bytes = estimate_sample_bytes;
 	return wfs_encode_estimate(m->src_fd, &opts, &result, NULL) == WFS_OK &&
 	       !gains(m, result.file_len, estimate_margin);
 }

@@ -133,7 +133,7 @@ static void test_determinism(void)
 static void test_result(void)
 {
 	struct wfs_encode_opts opts = {.mtime_sec = -123456789, .mtime_nsec = 999999999, .block_log2 = 17};
-	struct wfs_encode_result result, estimate;
+	struct wfs_encode_result result, estimate, sampled;
 	struct bytes b = mixed_model(0, 2);
 	int fd, src = memory_file(b.p, b.len);
 	struct wfs_reader *reader = round_trip(&b, &opts, &fd, &result);
@@ -150,6 +150,9 @@ static void test_result(void)
 	CHECK(wfs_encode_estimate(src, &opts, &estimate, NULL) == WFS_OK);
 	CHECK(estimate.raw_len == b.len && estimate.nr_blocks == result.nr_blocks);
 	CHECK(estimate.file_len > result.file_len * 98 / 100 && estimate.file_len < result.file_len * 102 / 100);
+	opts.sample_bytes = b.len / 4;
+	CHECK(wfs_encode_estimate(src, &opts, &sampled, NULL) == WFS_OK && sampled.file_len != estimate.file_len);
+	CHECK(sampled.file_len > result.file_len * 80 / 100 && sampled.file_len < result.file_len * 120 / 100);
 	wfs_reader_free(reader);
 	close(src);
 	close(fd);
