@@ -33,6 +33,7 @@ struct job {
 	size_t entry; /* its first name */
 	off_t size;
 	uint64_t work; /* what it counts for in the progress */
+	uint64_t told; /* of that, to the progress, by a first try */
 	bool again;    /* to be tried once more, alone */
 };
 
