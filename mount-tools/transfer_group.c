@@ -370,7 +370,7 @@ static void finish_group(struct transfer *t, struct group *g, size_t i, struct o
 void transfer_group(struct transfer *t, size_t i)
 {
 	size_t first = t->job[i].entry, nr = 0, k = 0;
-	struct group g = {.first = &t->tree.entry[first]};
+	struct group g = {.first = &t->tree.entry[first], .work_done = t->job[i].told};
 	struct outcome *out;
 	struct member m;
 	if (transfer_stopped(t))
@@ -379,6 +379,7 @@ void transfer_group(struct transfer *t, size_t i)
 		nr++;
 	out = xcalloc(nr, sizeof(*out));
 	for (size_t e = first; e != TREE_NONE && !transfer_stopped(t); e = t->tree.entry[e].next_link) {
+	t->job[i].told = g.work_done;
 		out[k].again = k > 0;
 		init_member(&m, t, &g, e, &out[k++]);
 		run_member(&m);
