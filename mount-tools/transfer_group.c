@@ -138,14 +138,6 @@ static void note_artifact(struct member *m)
 		m->group->artifact[m->form] = target_path(m);
 }
 
-/* With --force: what an earlier run left in the other form would hide or contradict the new file. */
-static bool remove_other(struct member *m)
-{
-	if (!m->t->opts->force || !m->other[0] || !unlinkat(m->dst_dir, m->other, 0) || errno == ENOENT)
-		return true;
-	return member_failed_errno(m, "cannot remove its other form", errno);
-}
-
 /* Link what another member of the group became. Returns false when a link cannot be made here: make it anew then. */
 static bool try_link(struct member *m)
 {
@@ -158,7 +150,6 @@ static bool try_link(struct member *m)
 	if (ret)
 		return false;
 	m->out->action = ACTION_LINKED;
-	remove_other(m);
 	return true;
 }
 
@@ -170,7 +161,7 @@ static bool try_hardlink(struct member *m)
 	if (link_publish(m->src_dir, m->name, m->dst_dir, m->target, m->t->opts->force))
 		return false;
 	m->out->action = ACTION_COPIED;
-	return remove_other(m);
+	return true;
 }
 
 /* In place the directory shall end with the time it had: even a temporary that came to nothing moves it. */
@@ -205,28 +196,32 @@ static enum fill_result make_target(struct member *m)
 			member_failed(m, "%s appeared meanwhile: run again", m->target);
 		else if (ret)
 			member_failed_errno(m, "cannot finish the new file", ret);
-		result = ret || !remove_other(m) ? FILL_FAILED : FILL_OK;
+		result = ret ? FILL_FAILED : FILL_OK;
+		m->out->action = ret ? ACTION_FAILED : m->form == FORM_CONVERT ? ACTION_CONVERTED : ACTION_COPIED;
 	}
 	temp_discard(&temp);
 	return result;
 }
 
+/* With --force: what an earlier run left in the other form would hide or contradict the new file. */
+static bool remove_other(struct member *m)
+{
+	if (!m->t->opts->force || !m->other[0] || !unlinkat(m->dst_dir, m->other, 0) || errno == ENOENT)
+		return true;
+	return member_failed_errno(m, "cannot remove its other form", errno);
+}
+
 /* The target's name is free, or may be replaced. */
 static enum fill_result place_target(struct member *m)
 {
-	enum fill_result result;
-	if (m->group->artifact[m->form] && try_link(m))
-		return FILL_OK;
-	if (try_hardlink(m)) {
-		note_artifact(m);
-		return FILL_OK;
+	bool linked = m->group->artifact[m->form] && try_link(m);
+	if (!linked && !try_hardlink(m)) {
+		enum fill_result result = make_target(m);
+		if (result != FILL_OK)
+			return result;
 	}
-	result = make_target(m);
-	if (result == FILL_OK) {
-		m->out->action = m->form == FORM_CONVERT ? ACTION_CONVERTED : ACTION_COPIED;
-		note_artifact(m);
-	}
-	return result;
+	note_artifact(m);
+	return remove_other(m) ? FILL_OK : FILL_FAILED;
 }
 
 static void estimate_member(struct member *m)
@@ -379,12 +374,12 @@ void transfer_group(struct transfer *t, size_t i)
 		nr++;
 	out = xcalloc(nr, sizeof(*out));
 	for (size_t e = first; e != TREE_NONE && !transfer_stopped(t); e = t->tree.entry[e].next_link) {
-	t->job[i].told = g.work_done;
 		out[k].again = k > 0;
 		init_member(&m, t, &g, e, &out[k++]);
 		run_member(&m);
 	}
 	t->job[i].again = g.disk_full;
+	t->job[i].told = g.work_done;
 	if (!g.disk_full)
 		finish_group(t, &g, i, out, nr);
 	for (unsigned f = 0; f < NR_FORMS; f++)

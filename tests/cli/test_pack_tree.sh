@@ -101,6 +101,11 @@ expect 0 "too long" weightfs pack "$src" -o "$dir/store3" --min-saving 90 --hard
 [ -f "$dir/store3/model.safetensors" ] && [ -f "$dir/store3/sparse.bin.wfs" ] || fail "--min-saving 90"
 [ "$dir/store3/noise.bin" -ef "$src/noise.bin" ] || fail "--hardlink"
 [ "$dir/store3/sub/same.json" -ef "$src/config.json" ] || fail "--hardlink of a hard link"
+# What cannot be removed from beside a link is said; the link itself stands.
+mkdir -p "$dir/small" "$dir/store5/a.wfs"
+echo text >"$dir/small/a"
+expect 1 "cannot remove its other form" weightfs pack "$dir/small" -o "$dir/store5" --hardlink --force
+[ "$dir/store5/a" -ef "$dir/small/a" ] || fail "a link beside what cannot go"
 expect 0 "too long" weightfs pack "$src" -o "$dir/store4" --reflink
 ok weightfs unpack "$dir/store4" -o "$dir/back4" --reflink
 same_tree "$dir/kept" "$dir/back4"
