@@ -236,8 +236,10 @@ enum wfs_status wfs_safetensors_scan(wfs_pread_fn pread_fn, void *ctx, uint64_t 
 	scan->data_len = file_len - data_off;
 	wfs_json_init(&scan->json, pread_fn, ctx, sizeof(length), header_len);
 	if (scan_header(scan)) {
-		*tensors_ret = make_list(scan, data_off);
-		status = *tensors_ret ? WFS_OK : wfs_fail(err, WFS_NO_MEMORY, "out of memory");
+		struct wfs_tensors *tensors = make_list(scan, data_off);
+		status = tensors ? WFS_OK : wfs_fail(err, WFS_NO_MEMORY, "out of memory");
+		if (tensors)
+			*tensors_ret = tensors;
 	} else {
 		status = fail_scan(err, scan->json.status, scan->json.reason);
 	}
@@ -264,10 +266,11 @@ unsigned wfs_dtype_bits(const char *dtype)
 		const char *name;
 		unsigned bits;
 	} known[] = {
-		{"BOOL", 8},	{"F4", 4},	{"F6_E2M3", 6},	    {"F6_E3M2", 6},	{"U8", 8},   {"I8", 8},
-		{"F8_E5M2", 8}, {"F8_E4M3", 8}, {"F8_E8M0", 8},	    {"I16", 16},	{"U16", 16}, {"F16", 16},
-		{"BF16", 16},	{"I32", 32},	{"U32", 32},	    {"F32", 32},	{"C64", 64}, {"F64", 64},
-		{"I64", 64},	{"U64", 64},	{"F8_E4M3FNUZ", 8}, {"F8_E5M2FNUZ", 8},
+		{"BOOL", 8},	    {"F4", 4},	    {"F6_E2M3", 6},    {"F6_E3M2", 6},	   {"U8", 8},
+		{"I8", 8},	    {"F8_E4M3", 8}, {"F8_E4M3FN", 8},  {"F8_E4M3FNUZ", 8}, {"F8_E5M2", 8},
+		{"F8_E5M2FNUZ", 8}, {"F8_E8M0", 8}, {"F8_E8M0FNU", 8}, {"I16", 16},	   {"U16", 16},
+		{"F16", 16},	    {"BF16", 16},   {"I32", 32},       {"U32", 32},	   {"F32", 32},
+		{"I64", 64},	    {"U64", 64},    {"F64", 64},       {"C64", 64},
 	};
 	for (size_t i = 0; i < WFS_ARRAY_LEN(known); i++)
 		if (!strcmp(known[i].name, dtype))

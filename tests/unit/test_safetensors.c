@@ -453,11 +453,12 @@ static void test_dtype_bits(void)
 	static const struct {
 		const char *dtype;
 		unsigned bits;
-	} want[] = {{"BOOL", 8},    {"F4", 4},	    {"F6_E2M3", 6}, {"F6_E3M2", 6},	{"U8", 8},   {"I8", 8},
-		    {"F8_E5M2", 8}, {"F8_E4M3", 8}, {"F8_E8M0", 8}, {"F8_E4M3FNUZ", 8}, {"I16", 16}, {"F8_E5M2FNUZ", 8},
-		    {"U16", 16},    {"F16", 16},    {"BF16", 16},   {"I32", 32},	{"U32", 32}, {"F32", 32},
-		    {"C64", 64},    {"F64", 64},    {"I64", 64},    {"U64", 64},	{"", 0},     {"bf16", 0},
-		    {"F", 0},	    {"F322", 0},    {"F128", 0}};
+	} want[] = {{"BOOL", 8},    {"F4", 4},		{"F6_E2M3", 6}, {"F6_E3M2", 6},	    {"U8", 8},
+		    {"I8", 8},	    {"F8_E5M2", 8},	{"F8_E4M3", 8}, {"F8_E4M3FN", 8},   {"F8_E8M0FNU", 8},
+		    {"F8_E8M0", 8}, {"F8_E4M3FNUZ", 8}, {"I16", 16},	{"F8_E5M2FNUZ", 8}, {"U16", 16},
+		    {"F16", 16},    {"BF16", 16},	{"I32", 32},	{"U32", 32},	    {"F32", 32},
+		    {"C64", 64},    {"F64", 64},	{"I64", 64},	{"U64", 64},	    {"", 0},
+		    {"bf16", 0},    {"F", 0},		{"F322", 0},	{"F128", 0}};
 	for (size_t i = 0; i < WFS_ARRAY_LEN(want); i++)
 		CHECK_MSG(wfs_dtype_bits(want[i].dtype) == want[i].bits, "%s", want[i].dtype);
 	PASS("bits of every dtype");
