@@ -117,7 +117,7 @@ static bool state_new(struct wfsd *d)
 	const struct wfsd_opts *o = d->opts;
 	struct stat st;
 
-	if (fstat(d->root_fd, &st) || sem_init(&d->reads, 0, wfsd_read_limit(o->cache_bytes)))
+	if (fstat(d->root_fd, &st))
 		return false;
 	clock_gettime(CLOCK_MONOTONIC, &d->started);
 	d->cpu = o->cpu == WFS_CPU_AUTO ? wfs_cpu_best() : o->cpu;
@@ -374,6 +374,7 @@ int wfsd_mount(const struct wfsd_opts *opts)
 		closefrom(STDERR_FILENO + 1);
 	d->opts = opts;
 	d->root_fd = -1;
+	sem_init(&d->reads, 0, wfsd_read_limit(opts->cache_bytes)); /* fails for huge numbers only */
 	d->log.max_level = opts->log_level;
 	if (!resolve_paths(d))
 		goto out;
@@ -390,6 +391,7 @@ out:
 		close(s.log_fd);
 	if (d->root_fd >= 0)
 		close(d->root_fd);
+	sem_destroy(&d->reads);
 	free(d->store_path);
 	free(d->mount_path);
 	free(d);
