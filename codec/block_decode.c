@@ -5,6 +5,8 @@
 #include <lz4.h>
 #include <stdlib.h>
 
+_Static_assert(sizeof(struct wfs_scratch) <= 5 << 18, "as wfs.h says");
+
 struct wfs_scratch *wfs_scratch_new(void)
 {
 	struct wfs_scratch *scratch = aligned_alloc(_Alignof(struct wfs_scratch), sizeof(*scratch));
