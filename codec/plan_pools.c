@@ -19,6 +19,8 @@ enum {
 	SEG_WORDS = 1 << WFS_TRAIN_SEG_LOG2,
 };
 
+_Static_assert((WFS_NR_CLASSES - 1) * MAX_POOLS_PER_CLASS <= WFS_MAX_POOLS, "readers accept every plan");
+
 struct class_state {
 	u64 total, part, done; /* bytes of the class; of each of its pools; so far */
 	unsigned nr, current;  /* pools; the one that takes the next bytes */

@@ -11,7 +11,7 @@
 
 #include <lz4.h>
 
-enum { MAX = 16, BLOCK_LOG2 = 16, RAW_LEN = 190000, MAX_META = 8192 };
+enum { MAX = 16, BLOCK_LOG2 = 16, RAW_LEN = 190000, MAX_META = 96 << 10, MAX_POOL_BYTES = 64 << 10 };
 
 /* A container in parts, before the sizes and checksums are computed. */
 struct parts {
@@ -19,7 +19,7 @@ struct parts {
 	struct wfs_disk_region region[MAX];
 	struct wfs_disk_coder coder[MAX];
 	u32 nr_regions, nr_coders, nr_blocks;
-	u8 pools[WFS_POOL_MAX_BYTES];
+	u8 pools[MAX_POOL_BYTES];
 	size_t pools_len;
 	u32 comp_len[MAX];
 	u16 selector[MAX];

@@ -56,6 +56,22 @@ static void pool_trailing(struct parts *p)
 {
 	p->pools[p->pools_len++] = 0;
 }
+/* The pool of the good container and the smallest ones there are, up to nr. */
+static void pools_many(struct parts *p, unsigned nr)
+{
+	static const u8 smallest[] = {1, 9, 1, 0, 2, 0, 2, 0, 0, 0, 255, 0, 1, 1};
+
+	for (unsigned i = 1; i < nr; i++, p->pools_len += sizeof(smallest))
+		memcpy(p->pools + p->pools_len, smallest, sizeof(smallest));
+}
+static void pools_most(struct parts *p)
+{
+	pools_many(p, 4096);
+}
+static void pools_too_many(struct parts *p)
+{
+	pools_many(p, 4097);
+}
 static void blocks_missing(struct parts *p)
 {
 	p->nr_blocks--;
@@ -253,6 +269,8 @@ static const struct rule {
 	PARTS(section_sha256, WFS_OK),
 	PARTS(section_sha256_short, WFS_BAD_DATA),
 	PARTS(pools_compressed, WFS_BAD_DATA),
+	PARTS(pools_most, WFS_OK),
+	PARTS(pools_too_many, WFS_BAD_DATA),
 	PARTS(hashes_compressed, WFS_BAD_DATA),
 
 	SET_PART(region[1].start, 70001, WFS_BAD_DATA),
