@@ -172,6 +172,7 @@ def parse_pools(data):
             require(all(sum(s // 16 == b and s % 16 != 0 for s in starts) <= 3 for b in range(16)), "bucket rule")
             tables.append(Table(values[:m - 1], runs, values[m - 1:]))
         pools.append(Pool(field, tables, seg_log2))
+    require(len(pools) <= 4096, "too many pools")
     return pools
 
 
