@@ -14,8 +14,7 @@ mount_logged "$dir/log" "$dir/store" "$dir/mnt"
 
 holds_deleted()
 {
-	# shellcheck disable=SC2012 # names of ours
-	ls -l "/proc/$daemon/fd" | grep -q "/store/$1.* (deleted)$"
+	[ -n "$(find "/proc/$daemon/fd" -lname "*/store/$1.wfs (deleted)")" ]
 }
 let_go()
 {
