@@ -123,6 +123,11 @@ static enum presence look_at(struct member *m, const char *name, bool container)
 		member_failed_errno(m, "cannot look for what is there already", errno);
 		return PRESENT_UNKNOWN;
 	}
+	/* Whoever names /dev/null does not want a file there. */
+	if (!S_ISREG(st.st_mode) && !S_ISLNK(st.st_mode) && !S_ISDIR(st.st_mode)) {
+		member_failed(m, "%s is there already and is a device, FIFO or socket: never replaced", name);
+		return PRESENT_UNKNOWN;
+	}
 	if (!S_ISREG(st.st_mode))
 		return PRESENT_DIFFERENT;
 	fd = tree_open_file(m->dst_dir, name);

@@ -111,9 +111,20 @@ static int rename_no_replace(int dir_fd, const char *from, const char *name)
 	return renameat(dir_fd, from, dir_fd, name) ? errno : 0;
 }
 
+/* A device, FIFO or socket: no file can stand for it, so it is never replaced. */
+static bool is_special(int dir_fd, const char *name)
+{
+	struct stat st;
+	return !fstatat(dir_fd, name, &st, AT_SYMLINK_NOFOLLOW) && !S_ISREG(st.st_mode) && !S_ISLNK(st.st_mode) &&
+	       !S_ISDIR(st.st_mode);
+}
+
 static int publish(int dir_fd, const char *from, const char *name, bool replace)
 {
-	int ret = replace ? (renameat(dir_fd, from, dir_fd, name) ? errno : 0) : rename_no_replace(dir_fd, from, name);
+	int ret;
+	if (replace && is_special(dir_fd, name))
+		return EEXIST;
+	ret = replace ? (renameat(dir_fd, from, dir_fd, name) ? errno : 0) : rename_no_replace(dir_fd, from, name);
 	return ret ? ret : dir_sync(dir_fd);
 }
 

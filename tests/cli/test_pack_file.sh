@@ -66,6 +66,15 @@ ok weightfs pack model -o isdir.wfs
 mkdir taken taken/model.wfs
 expect 1 "is there already" weightfs pack model -o taken
 expect 1 "Is a directory" weightfs pack model -o taken --force
+# A device, as /dev/null might be named, or a FIFO is never replaced.
+mkfifo fifo
+mkdir links fifos
+ln -s to links/fifo
+mkfifo fifos/fifo
+expect 1 "never replaced" weightfs pack model -o fifo --force
+expect 1 "never replaced" weightfs unpack other.wfs -o fifo --force
+expect 1 "something else is there" weightfs pack links -o fifos --force
+[ -p fifo ] && [ -p fifos/fifo ] || fail "a FIFO was replaced"
 
 # unpack likewise.
 ok weightfs unpack other.wfs -o taken
