@@ -7,12 +7,15 @@
 #include <fcntl.h>
 #include <pthread.h>
 #include <stdlib.h>
+#include <sys/resource.h>
 #include <time.h>
 #include <unistd.h>
 
 /* Containers kept open without a handle, what their readers may hold together, and for how long: a container that is
  * removed from the store gives its space back only when we close it. */
 enum { MAX_KEPT = 64, MAX_KEPT_BYTES = 64 << 20, KEEP_SECONDS = 10 };
+/* Where descriptors are few they are for the files in use: kept ones take at most one in so many. */
+enum { KEPT_SHARE = 8 };
 
 /* Every file is in one of the two lists. */
 struct wfsd_file_list {
@@ -23,6 +26,7 @@ struct wfsd_file_list {
 struct wfsd_files {
 	struct wfsd *d;
 	pthread_t closer;
+	uint64_t max_kept;
 	pthread_mutex_t lock;		  /* covers what follows */
 	struct wfsd_file_list used, kept; /* kept: without a reference, in the order of their ends */
 	pthread_cond_t wake;		  /* the closer: one is kept, or stop */
@@ -112,10 +116,14 @@ struct wfsd_files *wfsd_files_new(struct wfsd *d)
 {
 	struct wfsd_files *f = calloc(1, sizeof(*f));
 	pthread_condattr_t attr;
+	struct rlimit limit;
 
 	if (!f)
 		return NULL;
 	f->d = d;
+	f->max_kept = MAX_KEPT;
+	if (!getrlimit(RLIMIT_NOFILE, &limit) && limit.rlim_cur / KEPT_SHARE < f->max_kept)
+		f->max_kept = limit.rlim_cur / KEPT_SHARE;
 	pthread_mutex_init(&f->lock, NULL);
 	pthread_condattr_init(&attr);
 	pthread_condattr_setclock(&attr, CLOCK_MONOTONIC);
@@ -199,7 +207,7 @@ void wfsd_file_put(struct wfsd *d, struct wfsd_file *file)
 			keep(f, file);
 		else
 			gone = chain(file, gone);
-		while (f->kept.oldest && (f->kept.nr > MAX_KEPT || f->kept.bytes > MAX_KEPT_BYTES))
+		while (f->kept.oldest && (f->kept.nr > f->max_kept || f->kept.bytes > MAX_KEPT_BYTES))
 			gone = chain(f->kept.oldest, gone);
 	}
 	pthread_mutex_unlock(&f->lock);

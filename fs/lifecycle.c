@@ -87,6 +87,21 @@ static void raise_file_limit(void)
 	}
 }
 
+static void *cancel_self(void *arg)
+{
+	pthread_cancel(pthread_self());
+	return arg;
+}
+
+/* libfuse ends its threads with pthread_cancel. The first call makes glibc load a library, and abort when it cannot:
+ * now, not at the end, when every descriptor may be in use. */
+static void prepare_cancel(void)
+{
+	pthread_t thread;
+	if (!pthread_create(&thread, NULL, cancel_self, NULL))
+		pthread_join(thread, NULL);
+}
+
 static void on_kick(int sig)
 {
 	(void)sig;
@@ -295,6 +310,7 @@ static int mount_and_serve(struct serving *s)
 
 	raise_file_limit();
 	prepare_signals(&wait);
+	prepare_cancel();
 	wfsd_log_take_fuse(&d->log);
 	s->session = fuse_session_new(&args, &wfsd_ops, sizeof(wfsd_ops), d);
 	if (!s->session)
