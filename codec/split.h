@@ -68,9 +68,10 @@ struct wfs_decode_table {
 	/* 16-slot buckets: the first run + WFS_BUCKET_BIAS, and up to 3 run starts inside as start - 1 - 128 (127:
 	 * none) */
 	u8 bucket[16];
-	int8_t start1[16], start2[16], start3[16];
+	int8_t start[3][16];
 	u16 tail_top[16]; /* tail value as the top 16 bits of a rotated word */
-	u8 escape_run, nrun;
+	u8 escape_run;	  /* + WFS_BUCKET_BIAS */
+	u8 nrun;
 };
 struct wfs_decode_pool {
 	u8 nr_tables, seg_log2, field;

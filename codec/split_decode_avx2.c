@@ -38,11 +38,11 @@ struct found {
 	struct wfs_escape_rows *rows;
 	size_t nr;
 };
-AVX2_INLINE void found_add(struct found *f, u32 row, u64 escapes)
+AVX2_INLINE void found_add(struct found *f, u32 row, const u32 escapes[2])
 {
-	f->rows->mask[f->nr] = escapes;
+	memcpy(&f->rows->mask[f->nr], escapes, sizeof(u64));
 	f->rows->row[f->nr] = row;
-	f->nr += escapes != 0;
+	f->nr += (escapes[0] | escapes[1]) != 0;
 }
 
 /* ---- words ---- */
@@ -69,6 +69,18 @@ AVX2_INLINE void unpack_partial(const u8 *rest, const unsigned partial, __m256i 
 			part[j][half] = row;
 		}
 	}
+}
+
+/* Row 7 of a plane of 7 partial bits: bit 7 of vector i is its bit i. */
+AVX2_INLINE __m256i unpack_row7(const u8 *rest)
+{
+	const __m256i zero = _mm256_setzero_si256();
+	__m256i row = zero;
+
+#pragma GCC unroll 7
+	for (unsigned i = 7; i-- > 0;)
+		row = _mm256_sub_epi8(_mm256_add_epi8(row, row), _mm256_cmpgt_epi8(zero, load(rest + 64 * i)));
+	return row;
 }
 
 /* Byte vectors of half a row, most significant first, to words rotated right by 1. Neighbouring words come from
@@ -214,10 +226,14 @@ AVX2_INLINE void superrow(const enum shape shape, const struct constants *c, str
 	const unsigned word = shapes[shape].word, partial = shapes[shape].partial;
 	const u8 *plane = rest + 64 * partial;
 	const __m256i low7 = _mm256_set1_epi8(0x7f);
-	__m256i part[8][2], row7[2] = {_mm256_setzero_si256(), _mm256_setzero_si256()};
+	__m256i part[8][2], row7[2];
 
-	if (partial && partial < 7)
+	if (partial == 7) {
+		row7[0] = unpack_row7(rest);
+		row7[1] = unpack_row7(rest + 32);
+	} else if (partial) {
 		unpack_partial(rest, partial, part);
+	}
 #pragma GCC unroll 8
 	for (unsigned r = 0; r < WFS_SUPER_ROWS; r++, raw += 64 * word) {
 		const struct row y = next_row(c, d, &k[r & 1], partial == 7);
@@ -228,17 +244,9 @@ AVX2_INLINE void superrow(const enum shape shape, const struct constants *c, str
 			const unsigned at = 64 * r + 32 * half;
 			__m256i low = y.lo[half];
 
-			if (partial == 7) { /* row 7 grows at the top of row7, one bit from each vector */
-				__m256i v = _mm256_srli_epi16(row7[half], 1);
-
-				if (r < 7) {
-					const __m256i bits = load(rest + at);
-
-					row7[half] = pick(bits, v, low7);
-					v = bits;
-				}
-				low = _mm256_or_si256(low, _mm256_and_si256(v, low7));
-			}
+			if (partial == 7)
+				low = _mm256_or_si256(low,
+						      r < 7 ? _mm256_and_si256(load(rest + at), low7) : row7[half]);
 			if (shape == W2_F9)
 				write16(raw, half, y.hi[half], low);
 			else if (shape == W2_F8)
@@ -344,7 +352,7 @@ static WFS_TARGET_AVX2 bool decode_last(struct work *w, size_t used, u16 *top, u
 			_mm_storeu_si128((void *)(top + 16 * i), _mm_unpacklo_epi8(lo16, hi16));
 			_mm_storeu_si128((void *)(top + 16 * i + 8), _mm_unpackhi_epi8(lo16, hi16));
 		}
-		for (u64 which = y.escapes; which; which = _blsr_u64(which), used++) {
+		for (u64 which = y.escapes[0] | (u64)y.escapes[1] << 32; which; which = _blsr_u64(which), used++) {
 			if (used == v->nr_escapes)
 				return false;
 			top[_tzcnt_u64(which)] = d->tail_top[wfs_split_escape(v, used)];

@@ -18,7 +18,7 @@ static void expand_steps(const struct wfs_decode_table *table, u32 *step)
 		unsigned run = table->run[slot] & 0x7f, rank = (u8)(slot - table->c[run]);
 
 		step[slot] = table->freq[run] | rank << 8 | (u32)table->lo[run] << 16 | (u32)table->hi[run] << 24;
-		if (run == table->escape_run)
+		if (table->run[slot] & 0x80)
 			step[slot] |= STEP_ESCAPE;
 	}
 }

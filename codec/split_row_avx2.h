@@ -46,7 +46,7 @@ AVX2_INLINE struct constants constants_make(struct wfs_scratch *scratch)
 		.spread = scratch->spread,
 	};
 
-	__asm__("" : "+x"(c.low8), "+x"(c.low4), "+x"(c.sign));
+	__asm__("" : "+x"(c.low8), "+x"(c.low4), "+x"(c.sign), "+r"(c.spread));
 	return c;
 }
 
@@ -59,7 +59,7 @@ struct strand {
 /* One row's field: top byte and the byte below, halves of 32 positions, and which positions are escapes. */
 struct row {
 	__m256i hi[2], lo[2];
-	u64 escapes;
+	u32 escapes[2];
 };
 /* Run numbers as indices for the two halves of a 32-entry table: bit 7 set where the run is in the other half. */
 struct index {
@@ -89,7 +89,6 @@ AVX2_INLINE __m128i take16(u64 (*spread)[256], u32 low, u32 high, const u8 **p)
 AVX2_INLINE void find_runs(const struct constants *c, const struct wfs_decode_table *d, const __m256i l[2],
 			   struct index i[2])
 {
-	const void *const starts[3] = {d->start1, d->start2, d->start3};
 	__m256i bucket[2], biased[2];
 
 #pragma GCC unroll 2
@@ -100,7 +99,7 @@ AVX2_INLINE void find_runs(const struct constants *c, const struct wfs_decode_ta
 	}
 #pragma GCC unroll 3
 	for (unsigned n = 0; n < 3; n++) {
-		const __m256i start = load_both(starts[n]);
+		const __m256i start = load_both(d->start[n]);
 
 #pragma GCC unroll 2
 		for (unsigned half = 0; half < 2; half++) {
@@ -135,16 +134,14 @@ AVX2_INLINE void step(const struct constants *c, __m256i f, __m256i rank, __m256
 AVX2_INLINE struct row next_row(const struct constants *c, const struct wfs_decode_table *d, struct strand *k,
 				const bool with_lo)
 {
-	const __m256i escape_run = _mm256_set1_epi8((char)(d->escape_run + WFS_BUCKET_BIAS));
+	const __m256i escape_run = _mm256_set1_epi8((char)d->escape_run);
 	struct row r;
 	struct index i[2];
 	__m256i f[2], start[2];
-	u32 escapes0, escapes1;
 
 	find_runs(c, d, k->l, i);
-	escapes0 = (u32)_mm256_movemask_epi8(_mm256_cmpeq_epi8(i[0].low, escape_run));
-	escapes1 = (u32)_mm256_movemask_epi8(_mm256_cmpeq_epi8(i[1].low, escape_run));
-	r.escapes = escapes0 | (u64)escapes1 << 32;
+	r.escapes[0] = (u32)_mm256_movemask_epi8(_mm256_cmpeq_epi8(i[0].low, escape_run));
+	r.escapes[1] = (u32)_mm256_movemask_epi8(_mm256_cmpeq_epi8(i[1].low, escape_run));
 	look_up(d->freq, i, f);
 	look_up(d->c, i, start);
 	look_up(d->hi, i, r.hi);

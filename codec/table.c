@@ -152,8 +152,6 @@ static unsigned field_top16(unsigned field, unsigned value)
  * below s. Compares are signed in AVX2, hence the bias of 128: slot >= start <=> slot - 128 > start - 1 - 128. */
 static void fill_buckets(const u16 *run_start, struct wfs_decode_table *d)
 {
-	int8_t *const starts[3] = {d->start1, d->start2, d->start3};
-
 	for (unsigned b = 0; b < 16; b++) {
 		unsigned run = d->run[16 * b] & 0x7f, end = 16 * b + 16;
 
@@ -163,7 +161,7 @@ static void fill_buckets(const u16 *run_start, struct wfs_decode_table *d)
 
 			if (inside)
 				run++;
-			starts[i][b] = (int8_t)(inside ? run_start[run] - 1 - 128 : 127);
+			d->start[i][b] = (int8_t)(inside ? run_start[run] - 1 - 128 : 127);
 		}
 	}
 }
@@ -187,7 +185,7 @@ static void expand_table(const struct wfs_table *t, unsigned field, struct wfs_d
 		d->hi[i] = (u8)(top >> 8);
 		d->lo[i] = (u8)top;
 		if (escape)
-			d->escape_run = (u8)i;
+			d->escape_run = (u8)(i + WFS_BUCKET_BIAS);
 		memset(d->run + start, (int)(escape ? i | 0x80 : i), len);
 		slots_before[sym] = (u8)(slots_before[sym] + len);
 		start += len;

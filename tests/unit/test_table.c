@@ -175,14 +175,14 @@ static void check_slots(const struct wfs_pool *pool, const struct wfs_table *t, 
 		top = sym == t->m - 1u ? 0 : (unsigned)t->val[sym] << (16 - pool->field);
 		CHECK((d->run[slot] & 0x7f) == run);
 		CHECK((d->run[slot] >> 7) == (sym == t->m - 1u));
-		CHECK((d->escape_run == run) == (sym == t->m - 1u));
+		CHECK((d->escape_run == run + WFS_BUCKET_BIAS) == (sym == t->m - 1u));
 		CHECK(d->freq[run] == t->freq[sym]);
 		CHECK((u8)(slot - d->c[run]) == seen[sym]);
 		CHECK(d->hi[run] == top >> 8 && d->lo[run] == (top & 255));
 		in_bucket = d->bucket[slot / 16] - WFS_BUCKET_BIAS;
-		in_bucket += (int)slot - 128 > d->start1[slot / 16];
-		in_bucket += (int)slot - 128 > d->start2[slot / 16];
-		in_bucket += (int)slot - 128 > d->start3[slot / 16];
+		in_bucket += (int)slot - 128 > d->start[0][slot / 16];
+		in_bucket += (int)slot - 128 > d->start[1][slot / 16];
+		in_bucket += (int)slot - 128 > d->start[2][slot / 16];
 		CHECK(in_bucket == run);
 		/* a step needs a byte exactly up to refill */
 		for (unsigned h = 0; h < 256; h++)
