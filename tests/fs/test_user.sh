@@ -7,6 +7,8 @@
 command -v setpriv fusermount3 unshare >/dev/null || skip "needs setpriv, fusermount3 and unshare"
 # Where only root may open /dev/fuse (udev opens it to all), give it its usual mode in a mount namespace of our own.
 if [ "$(stat -L -c %a /dev/fuse)" != 666 ] && [ -z "${WFS_TEST_UNSHARED-}" ]; then
+	unshare --mount --propagation private true 2>/dev/null ||
+		skip "only root may open /dev/fuse, and no mount namespace to change that can be made here"
 	WFS_TEST_UNSHARED=1 unshare --mount --propagation private bash "$0"
 	exit
 fi
