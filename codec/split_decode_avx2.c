@@ -197,7 +197,7 @@ static __attribute__((noinline)) WFS_TARGET_AVX2 void superrow_moded(struct work
 	unpack_partial(rest, m.partial, part);
 #pragma GCC unroll 2
 	for (unsigned r = 0; r < WFS_SUPER_ROWS; r++, raw += 64 * word) {
-		const struct row y = next_row(&c, d, &k[r & 1], true);
+		const struct row y = read_row(&c, d, &k[r & 1], true);
 
 		wfs_prefetch_row(r, ahead, word, rest, 8 * m.planes + m.partial, k[r & 1].p);
 #pragma GCC unroll 2
@@ -213,6 +213,7 @@ static __attribute__((noinline)) WFS_TARGET_AVX2 void superrow_moded(struct work
 				write16_moded(raw, half, &m, y.hi[half], y.lo[half], b);
 		}
 		found_add(&found, first_row + r, y.escapes);
+		leave_row(&c, d, &y, &k[r & 1]);
 	}
 	w->k[0] = k[0];
 	w->k[1] = k[1];
@@ -236,7 +237,7 @@ AVX2_INLINE void superrow(const enum shape shape, const struct constants *c, str
 	}
 #pragma GCC unroll 8
 	for (unsigned r = 0; r < WFS_SUPER_ROWS; r++, raw += 64 * word) {
-		const struct row y = next_row(c, d, &k[r & 1], partial == 7);
+		const struct row y = read_row(c, d, &k[r & 1], partial == 7);
 
 		wfs_prefetch_row(r, ahead, word, rest, 8 * word - shapes[shape].field, k[r & 1].p);
 #pragma GCC unroll 2
@@ -259,6 +260,7 @@ AVX2_INLINE void superrow(const enum shape shape, const struct constants *c, str
 				store(raw + 32 * half, ror8(_mm256_or_si256(y.hi[half], part[r][half])));
 		}
 		found_add(found, first_row + r, y.escapes);
+		leave_row(c, d, &y, &k[r & 1]);
 	}
 }
 
@@ -342,7 +344,7 @@ static WFS_TARGET_AVX2 bool decode_last(struct work *w, size_t used, u16 *top, u
 	struct strand k[2] = {w->k[0], w->k[1]};
 
 	for (unsigned r = 0; r < wfs_last_rows(v->n); r++, top += WFS_LANES) {
-		const struct row y = next_row(&c, d, &k[r & 1], true);
+		const struct row y = read_row(&c, d, &k[r & 1], true);
 
 		for (unsigned i = 0; i < 4; i++) {
 			const __m256i hi = y.hi[i / 2], lo = y.lo[i / 2];
@@ -357,6 +359,7 @@ static WFS_TARGET_AVX2 bool decode_last(struct work *w, size_t used, u16 *top, u
 				return false;
 			top[_tzcnt_u64(which)] = d->tail_top[wfs_split_escape(v, used)];
 		}
+		leave_row(&c, d, &y, &k[r & 1]);
 	}
 	for (unsigned i = 0; i < 4; i++) {
 		store(final_l + 32 * i, k[i / 2].l[i & 1]);

@@ -56,16 +56,17 @@ struct strand {
 	__m256i l[2], h[2];
 	const u8 *p;
 };
-/* One row's field: top byte and the byte below, halves of 32 positions, and which positions are escapes. */
-struct row {
-	__m256i hi[2], lo[2];
-	u32 escapes[2];
-};
 /* Run numbers as indices for the two halves of a 32-entry table: bit 7 set where the run is in the other half. */
 struct index {
 	__m256i low, high;
 };
 
+/* One row's field: top byte and the byte below, halves of 32 positions, and which positions are escapes. */
+struct row {
+	struct index run[2];
+	__m256i hi[2], lo[2];
+	u32 escapes[2];
+};
 /* Both halves look up in one table at a time. */
 AVX2_INLINE void look_up(const u8 *table, const struct index i[2], __m256i found[2])
 {
@@ -130,28 +131,34 @@ AVX2_INLINE void step(const struct constants *c, __m256i f, __m256i rank, __m256
 	*l = _mm256_blendv_epi8(new_l, _mm256_set_m128i(bytes1, bytes0), short_of_bits);
 }
 
-/* One row of a strand. lo is filled only when asked for: a field of up to 8 bits does not reach it. */
-AVX2_INLINE struct row next_row(const struct constants *c, const struct wfs_decode_table *d, struct strand *k,
+/* One row of a strand, in two steps: what its slots mean, then its states moved on. What is done with the meaning is
+ * best written between the two: it need not be kept while the states are worked on. lo is filled only when asked for: a
+ * field of up to 8 bits does not reach it. */
+AVX2_INLINE struct row read_row(const struct constants *c, const struct wfs_decode_table *d, const struct strand *k,
 				const bool with_lo)
 {
 	const __m256i escape_run = _mm256_set1_epi8((char)d->escape_run);
 	struct row r;
-	struct index i[2];
-	__m256i f[2], start[2];
 
-	find_runs(c, d, k->l, i);
-	r.escapes[0] = (u32)_mm256_movemask_epi8(_mm256_cmpeq_epi8(i[0].low, escape_run));
-	r.escapes[1] = (u32)_mm256_movemask_epi8(_mm256_cmpeq_epi8(i[1].low, escape_run));
-	look_up(d->freq, i, f);
-	look_up(d->c, i, start);
-	look_up(d->hi, i, r.hi);
+	find_runs(c, d, k->l, r.run);
+	r.escapes[0] = (u32)_mm256_movemask_epi8(_mm256_cmpeq_epi8(r.run[0].low, escape_run));
+	r.escapes[1] = (u32)_mm256_movemask_epi8(_mm256_cmpeq_epi8(r.run[1].low, escape_run));
+	look_up(d->hi, r.run, r.hi);
 	if (with_lo)
-		look_up(d->lo, i, r.lo);
+		look_up(d->lo, r.run, r.lo);
 	else
 		r.lo[0] = r.lo[1] = _mm256_setzero_si256();
+	return r;
+}
+AVX2_INLINE void leave_row(const struct constants *c, const struct wfs_decode_table *d, const struct row *r,
+			   struct strand *k)
+{
+	__m256i f[2], start[2];
+
+	look_up(d->freq, r->run, f);
+	look_up(d->c, r->run, start);
 	step(c, f[0], _mm256_sub_epi8(k->l[0], start[0]), &k->l[0], &k->h[0], &k->p);
 	step(c, f[1], _mm256_sub_epi8(k->l[1], start[1]), &k->l[1], &k->h[1], &k->p);
-	return r;
 }
 
 #endif
