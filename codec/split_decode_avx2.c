@@ -32,19 +32,6 @@ AVX2_INLINE __m256i ror8(__m256i v)
 	return pick(_mm256_slli_epi16(v, 7), _mm256_srli_epi16(v, 1), low7);
 }
 
-/* Rows with escapes, to be named after the last superrow: in the loop even a well predicted branch on them costs more
- * than everything else that is done for them. */
-struct found {
-	struct wfs_escape_rows *rows;
-	size_t nr;
-};
-AVX2_INLINE void found_add(struct found *f, u32 row, const u32 escapes[2])
-{
-	memcpy(&f->rows->mask[f->nr], escapes, sizeof(u64));
-	f->rows->row[f->nr] = row;
-	f->nr += (escapes[0] | escapes[1]) != 0;
-}
-
 /* ---- words ---- */
 
 /* Partial bits of a superrow, rows of two halves. */
@@ -175,7 +162,6 @@ struct work {
 	struct wfs_split s;
 	struct wfs_scratch *scratch;
 	struct strand k[2];
-	struct found found;
 	u8 *raw;
 };
 
@@ -183,7 +169,7 @@ struct work {
  * loops it has no address and stays in registers. */
 static __attribute__((noinline)) WFS_TARGET_AVX2 void superrow_moded(struct work *w, unsigned mode,
 								     const struct wfs_decode_table *d, const u8 *rest,
-								     u32 first_row, const u8 *ahead, u8 *raw)
+								     u64 *escape_mask, const u8 *ahead, u8 *raw)
 {
 	const unsigned word = w->s.word;
 	const struct moded m = moded_make(w->s, mode);
@@ -191,7 +177,6 @@ static __attribute__((noinline)) WFS_TARGET_AVX2 void superrow_moded(struct work
 	const u8 *plane = rest + 64 * m.partial;
 	const __m256i zero = _mm256_setzero_si256();
 	struct strand k[2] = {w->k[0], w->k[1]};
-	struct found found = w->found;
 	__m256i part[8][2];
 
 	unpack_partial(rest, m.partial, part);
@@ -212,17 +197,16 @@ static __attribute__((noinline)) WFS_TARGET_AVX2 void superrow_moded(struct work
 			else
 				write16_moded(raw, half, &m, y.hi[half], y.lo[half], b);
 		}
-		found_add(&found, first_row + r, y.escapes);
+		memcpy(escape_mask + r, y.escapes, sizeof(u64));
 		leave_row(&c, d, &y, &k[r & 1]);
 	}
 	w->k[0] = k[0];
 	w->k[1] = k[1];
-	w->found = found;
 }
 
 /* One superrow in mode 0. */
-AVX2_INLINE void superrow(const enum shape shape, const struct constants *c, struct strand *k, struct found *found,
-			  const struct wfs_decode_table *d, const u8 *rest, u32 first_row, const u8 *ahead, u8 *raw)
+AVX2_INLINE void superrow(const enum shape shape, const struct constants *c, struct strand *k, u64 *escape_mask,
+			  const struct wfs_decode_table *d, const u8 *rest, const u8 *ahead, u8 *raw)
 {
 	const unsigned word = shapes[shape].word, partial = shapes[shape].partial;
 	const u8 *plane = rest + 64 * partial;
@@ -259,7 +243,7 @@ AVX2_INLINE void superrow(const enum shape shape, const struct constants *c, str
 			else
 				store(raw + 32 * half, ror8(_mm256_or_si256(y.hi[half], part[r][half])));
 		}
-		found_add(found, first_row + r, y.escapes);
+		memcpy(escape_mask + r, y.escapes, sizeof(u64));
 		leave_row(c, d, &y, &k[r & 1]);
 	}
 }
@@ -272,7 +256,6 @@ AVX2_INLINE bool decode_supers(const enum shape shape, struct work *w)
 	const unsigned seg_supers_log2 = w->pool->seg_log2 - 9, word = shape == OTHER ? w->s.word : shapes[shape].word;
 	const struct constants c = constants_make(w->scratch);
 	struct strand k[2] = {w->k[0], w->k[1]};
-	struct found found = w->found;
 	const u8 *rest = v->rest;
 	u8 *raw = w->raw;
 
@@ -280,19 +263,17 @@ AVX2_INLINE bool decode_supers(const enum shape shape, struct work *w)
 		const struct wfs_decode_table *d = &w->pool->table[v->seg[super >> seg_supers_log2]];
 		const unsigned mode = wfs_split_mode(v, super);
 		const u8 *ahead = wfs_prefetch_ahead(raw, nr - super, word);
-		const u32 first_row = (u32)super * WFS_SUPER_ROWS;
+		u64 *escape_mask = w->scratch->escape_mask + super * WFS_SUPER_ROWS;
 
 		if (shape == OTHER || wfs_unlikely(mode)) {
 			w->k[0] = k[0];
 			w->k[1] = k[1];
-			w->found = found;
-			superrow_moded(w, mode, d, rest, first_row, ahead, raw);
+			superrow_moded(w, mode, d, rest, escape_mask, ahead, raw);
 			k[0] = w->k[0];
 			k[1] = w->k[1];
-			found = w->found;
 			rest += 8 * WFS_SUPER_ROWS * wfs_mode_rest_bits(w->s, mode);
 		} else {
-			superrow(shape, &c, k, &found, d, rest, first_row, ahead, raw);
+			superrow(shape, &c, k, escape_mask, d, rest, ahead, raw);
 			rest += 8 * WFS_SUPER_ROWS * (8u * word - shapes[shape].field);
 		}
 		if (wfs_unlikely(k[0].p > v->stream_end[0] || k[1].p > v->stream_end[1]))
@@ -300,9 +281,72 @@ AVX2_INLINE bool decode_supers(const enum shape shape, struct work *w)
 	}
 	w->k[0] = k[0];
 	w->k[1] = k[1];
-	w->found = found;
 	return true;
 }
+
+/* ---- escapes ---- */
+
+/* Bit i: row i of 64 holds escapes. */
+AVX2_INLINE u64 rows_with_escapes(const u64 *escape_mask)
+{
+	u64 without = 0;
+
+	for (unsigned i = 0; i < 64; i += 4) {
+		const __m256i none = _mm256_cmpeq_epi64(load(escape_mask + i), _mm256_setzero_si256());
+
+		without |= (u64)(unsigned)_mm256_movemask_pd(_mm256_castsi256_pd(none)) << i;
+	}
+	return ~without;
+}
+
+/* Put the field of an escape into its word, where the field's bits are still 0. top: the field as the top 16 bits of a
+ * rotated word; it never reaches the lowest bit, which the rotation back would take to the top. */
+AVX2_INLINE void put_field(u8 *at, const unsigned word, unsigned top)
+{
+	if (word == 1)
+		*at |= (u8)(top >> 9);
+	else if (word == 2)
+		wfs_store16(at, (u16)(wfs_load16(at) | top >> 1));
+	else
+		wfs_store32(at, wfs_load32(at) | (u32)top << 15);
+}
+
+AVX2_INLINE size_t name_escapes_of(const unsigned word, const struct work *w)
+{
+	const struct wfs_split_view *v = w->v;
+	const size_t nr_rows = (v->n - 1) / WFS_SUPER * WFS_SUPER_ROWS;
+	const u64 *mask = w->scratch->escape_mask;
+	size_t used = 0;
+
+	for (size_t first = 0; first < nr_rows; first += 64) {
+		u64 rows = _bzhi_u64(rows_with_escapes(mask + first), (unsigned)WFS_MIN(nr_rows - first, (size_t)64));
+
+		for (; rows; rows = _blsr_u64(rows)) {
+			const size_t row = first + _tzcnt_u64(rows), at = row * WFS_LANES;
+			const u16 *tail_top = w->pool->table[v->seg[at >> w->pool->seg_log2]].tail_top;
+
+			for (u64 which = mask[row]; which; which = _blsr_u64(which), used++) {
+				const size_t number = at + wfs_lane_word(word, (unsigned)_tzcnt_u64(which));
+
+				if (used == v->nr_escapes)
+					return SIZE_MAX;
+				put_field(w->raw + word * number, word, tail_top[wfs_split_escape(v, used)]);
+			}
+		}
+	}
+	return used;
+}
+
+/* Name the escapes of all superrows but the last: within the loops even a well predicted branch on them costs more than
+ * everything that is done here. Returns how many there are, or SIZE_MAX when they run out. */
+static __attribute__((noinline)) WFS_TARGET_AVX2 size_t name_escapes(const struct work *w)
+{
+	if (w->s.word == 1)
+		return name_escapes_of(1, w);
+	return w->s.word == 2 ? name_escapes_of(2, w) : name_escapes_of(4, w);
+}
+
+/* ---- blocks ---- */
 
 #define DEFINE_SUPERS(name, shape)                                                                                     \
 	static __attribute__((noinline)) WFS_TARGET_AVX2 bool name(struct work *w)                                     \
@@ -374,8 +418,7 @@ static WFS_TARGET_AVX2 enum wfs_status decode_avx2(const struct wfs_split_view *
 						   const char **reason_ret)
 {
 	bool (*const supers)(struct work *) = choose(s);
-	struct work w = {
-		.v = v, .pool = pool, .s = s, .scratch = scratch, .found = {.rows = &scratch->escape_rows}, .raw = raw};
+	struct work w = {.v = v, .pool = pool, .s = s, .scratch = scratch, .raw = raw};
 	const char *reason = WFS_SPLIT_UNPROVEN;
 	u16 top[WFS_SUPER];
 	u8 final_l[WFS_CARRIED];
@@ -394,7 +437,7 @@ static WFS_TARGET_AVX2 enum wfs_status decode_avx2(const struct wfs_split_view *
 	}
 	if (!supers(&w))
 		goto out;
-	used = wfs_split_name_escapes(v, pool, s, w.found.rows, w.found.nr, raw);
+	used = name_escapes(&w);
 	if (used <= v->nr_escapes && decode_last(&w, used, top, final_l))
 		reason = wfs_split_finish(v, s, top, final_l, raw);
 out:

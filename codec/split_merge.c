@@ -11,8 +11,10 @@ void wfs_split_scratch_init(struct wfs_scratch *scratch)
 
 		for (unsigned i = 0; i < 8; i++)
 			entry |= (m >> i & 1 ? nr++ : 0x80) << (8 * i);
-		scratch->spread[0][m] = entry;
-		scratch->spread[1][m] = entry | 0x0808080808080808ull;
+		scratch->spread[0][m][0] = entry;
+		scratch->spread[0][m][1] = 0x0101010101010101ull * nr;
+		scratch->spread[1][m][0] = 0;
+		scratch->spread[1][m][1] = entry;
 	}
 }
 
@@ -133,45 +135,6 @@ void wfs_split_merge(struct wfs_split s, unsigned mode, const u16 *top, const u8
 		merge_unit(&m, 0, s.word, in_mode.planes);
 	if (!whole)
 		memcpy(raw, words, nr_words * s.word);
-}
-
-static WFS_ALWAYS_INLINE size_t name_escapes(const struct wfs_split_view *v, const struct wfs_decode_pool *pool,
-					     const unsigned word, const struct wfs_escape_rows *rows, size_t nr,
-					     u8 *raw)
-{
-	size_t used = 0;
-
-	for (size_t i = 0; i < nr; i++) {
-		const size_t first = (size_t)rows->row[i] * WFS_LANES;
-		const u16 *tail_top = pool->table[v->seg[first >> pool->seg_log2]].tail_top;
-
-		for (u64 which = rows->mask[i]; which; which &= which - 1, used++) {
-			u8 *at = raw + word * (first + wfs_lane_word(word, (unsigned)__builtin_ctzll(which)));
-			u32 top;
-
-			if (used == v->nr_escapes)
-				return SIZE_MAX;
-			/* A field never reaches the lowest bit, which the rotation back would take to the top. */
-			top = (u32)tail_top[wfs_split_escape(v, used)] << 15;
-			if (word == 1)
-				*at |= (u8)(top >> 24);
-			else if (word == 2)
-				wfs_store16(at, (u16)(wfs_load16(at) | top >> 16));
-			else
-				wfs_store32(at, wfs_load32(at) | top);
-		}
-	}
-	return used;
-}
-
-size_t wfs_split_name_escapes(const struct wfs_split_view *v, const struct wfs_decode_pool *pool, struct wfs_split s,
-			      const struct wfs_escape_rows *rows, size_t nr, u8 *raw)
-{
-	if (s.word == 1)
-		return name_escapes(v, pool, 1, rows, nr, raw);
-	if (s.word == 2)
-		return name_escapes(v, pool, 2, rows, nr, raw);
-	return name_escapes(v, pool, 4, rows, nr, raw);
 }
 
 /* Padding of the last unit: positions beyond the last word and, in unpacked partial bytes, the bits above the partial

@@ -14,21 +14,16 @@ enum {
 	WFS_VECTOR_SLACK = 5 * 64,
 };
 
-/* Rows that hold escapes, and which of their positions do, in order. */
-struct wfs_escape_rows {
-	u64 mask[WFS_MAX_BLOCK / WFS_LANES + 1];
-	u32 row[WFS_MAX_BLOCK / WFS_LANES + 1];
-};
-
 /* One thread's memory for decoding. */
 struct wfs_scratch {
 	/* the block's escapes as symbol names WFS_TAIL_BASE + nibble */
 	_Alignas(64) u8 escape[WFS_MAX_BLOCK + 2 * WFS_VECTOR_SLACK];
-	struct wfs_escape_rows escape_rows;
+	/* which positions of a row are escapes */
+	_Alignas(64) u64 escape_mask[WFS_MAX_BLOCK / WFS_LANES];
 	/* Shuffles that spread the next bytes of a stream over 8 positions: byte i of entry m is the number of bits
 	 * set in m below bit i when bit i is set, else 0x80, which gives 0. [1]: for positions 8 to 15 of 16, 8 more.
 	 */
-	u64 spread[2][256];
+	_Alignas(64) u64 spread[2][256][2];
 	/* the scalar decoder's table a slot (split_decode_scalar.c) */
 	u32 step[WFS_MAX_TABLES][256];
 };
@@ -43,12 +38,6 @@ void wfs_split_scratch_init(struct wfs_scratch *scratch);
  * rest bytes. Writes nr_words words (the unit's first) at raw. */
 void wfs_split_merge(struct wfs_split s, unsigned mode, const u16 *top, const u8 *rest, unsigned rows, size_t nr_words,
 		     u8 *raw);
-
-/* Put the fields of the escapes in nr rows into their words, where the field bits are still 0. For rot = 1, words of 1,
- * 2 and 4 bytes. Returns how many escapes that took; more than there are: they run out, and the block must be refused.
- */
-size_t wfs_split_name_escapes(const struct wfs_split_view *v, const struct wfs_decode_pool *pool, struct wfs_split s,
-			      const struct wfs_escape_rows *rows, size_t nr, u8 *raw);
 
 /* The end of a block whose coded words are proven: the last unit's words, from their fields and from the rest bits
  * stored and those that the final states' L bytes (strand 0, strand 1) carry; then the literals. raw: of the block.

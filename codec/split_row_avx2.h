@@ -35,7 +35,7 @@ AVX2_INLINE __m128i load_pair(const void *low, const void *high)
  */
 struct constants {
 	__m256i low8, low4, sign;
-	u64 (*spread)[256];
+	const u64 *spread;
 };
 AVX2_INLINE struct constants constants_make(struct wfs_scratch *scratch)
 {
@@ -43,7 +43,7 @@ AVX2_INLINE struct constants constants_make(struct wfs_scratch *scratch)
 		.low8 = _mm256_set1_epi16(0x00ff),
 		.low4 = _mm256_set1_epi8(0x0f),
 		.sign = _mm256_set1_epi8((char)0x80),
-		.spread = scratch->spread,
+		.spread = scratch->spread[0][0],
 	};
 
 	__asm__("" : "+x"(c.low8), "+x"(c.low4), "+x"(c.sign), "+r"(c.spread));
@@ -76,14 +76,14 @@ AVX2_INLINE void look_up(const u8 *table, const struct index i[2], __m256i found
 	found[1] = _mm256_or_si256(_mm256_shuffle_epi8(low, i[1].low), _mm256_shuffle_epi8(high, i[1].high));
 }
 
-/* The next stream bytes at the 16 positions whose bits are set, 0 elsewhere. */
-AVX2_INLINE __m128i take16(u64 (*spread)[256], u32 low, u32 high, const u8 **p)
+/* The next stream bytes at the 16 positions whose bits are set, anything elsewhere. low2, high2: twice the masks of the
+ * positions 0 to 7 and 8 to 15. */
+AVX2_INLINE __m128i take16(const u64 *spread, u32 low2, u32 high2, const u8 *p)
 {
-	const u8 *p_high = *p + _mm_popcnt_u32(low);
-	const __m128i bytes = load_pair(*p, p_high), order = load_pair(&spread[0][low], &spread[1][high]);
+	const __m128i order = _mm_add_epi8(_mm_load_si128((const void *)(spread + low2)),
+					   _mm_load_si128((const void *)(spread + 512 + high2)));
 
-	*p = p_high + _mm_popcnt_u32(high);
-	return _mm_shuffle_epi8(bytes, order);
+	return _mm_shuffle_epi8(_mm_loadu_si128((const void *)p), order);
 }
 
 /* The runs of 64 slots. bucket[] is biased so that runs 0 to 15 become 0x70 to 0x7f and the others 0x80 and more. */
@@ -124,9 +124,11 @@ AVX2_INLINE void step(const struct constants *c, __m256i f, __m256i rank, __m256
 	const __m256i new_l = _mm256_blendv_epi8(_mm256_slli_epi16(odd, 8), even, c->low8);
 	const __m256i short_of_bits = _mm256_cmpeq_epi8(new_h, _mm256_setzero_si256());
 	const u32 need = (u32)_mm256_movemask_epi8(short_of_bits);
-	const __m128i bytes0 = take16(c->spread, need & 255, need >> 8 & 255, p);
-	const __m128i bytes1 = take16(c->spread, need >> 16 & 255, need >> 24, p);
+	const u8 *p1 = *p + _mm_popcnt_u32(need & 0xffff);
+	const __m128i bytes0 = take16(c->spread, need << 1 & 0x1fe, need >> 7 & 0x1fe, *p);
+	const __m128i bytes1 = take16(c->spread, need >> 15 & 0x1fe, need >> 23 & 0x1fe, p1);
 
+	*p = p1 + _mm_popcnt_u32(need >> 16);
 	*h = _mm256_blendv_epi8(new_h, new_l, short_of_bits);
 	*l = _mm256_blendv_epi8(new_l, _mm256_set_m128i(bytes1, bytes0), short_of_bits);
 }
