@@ -3,7 +3,7 @@
  * Hot loops: superrow() and decode_supers() with all that they inline.
  *
  * Slack: whether a stream ran out is looked at after each unit of 8 rows, of which a strand has 4. They take 4 * 64
- * bytes at most, the last 8 of them by a load of 8, so 256 bytes behind the streams may be read. A payload with fewer
+ * bytes at most, the last 16 of them by one load, so 256 bytes behind the streams may be read. A payload with fewer
  * goes to the scalar decoder.
  */
 #include "split_merge.h"

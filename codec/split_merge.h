@@ -20,9 +20,8 @@ struct wfs_scratch {
 	_Alignas(64) u8 escape[WFS_MAX_BLOCK + 2 * WFS_VECTOR_SLACK];
 	/* which positions of a row are escapes */
 	_Alignas(64) u64 escape_mask[WFS_MAX_BLOCK / WFS_LANES];
-	/* Shuffles that spread the next bytes of a stream over 8 positions: byte i of entry m is the number of bits
-	 * set in m below bit i when bit i is set, else 0x80, which gives 0. [1]: for positions 8 to 15 of 16, 8 more.
-	 */
+	/* Shuffles that spread the next bytes of a stream over 16 positions: spread[0][m] + spread[1][n], bytewise, for
+	 * the positions set in the masks m (0 to 7) and n (8 to 15). A position that is not set gets 0x80 or more. */
 	_Alignas(64) u64 spread[2][256][2];
 	/* the scalar decoder's table a slot (split_decode_scalar.c) */
 	u32 step[WFS_MAX_TABLES][256];

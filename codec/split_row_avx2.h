@@ -25,11 +25,6 @@ AVX2_INLINE __m256i load_both(const void *p)
 {
 	return _mm256_broadcastsi128_si256(_mm_loadu_si128(p));
 }
-/* Two pieces of 8 bytes. */
-AVX2_INLINE __m128i load_pair(const void *low, const void *high)
-{
-	return _mm_castps_si128(_mm_loadh_pi(_mm_castsi128_ps(_mm_loadl_epi64(low)), high));
-}
 
 /* What a loop keeps. The vectors are made once behind a barrier: compilers would rather build them anew at every use.
  */
@@ -56,6 +51,7 @@ struct strand {
 	__m256i l[2], h[2];
 	const u8 *p;
 };
+
 /* Run numbers as indices for the two halves of a 32-entry table: bit 7 set where the run is in the other half. */
 struct index {
 	__m256i low, high;
@@ -67,6 +63,7 @@ struct row {
 	__m256i hi[2], lo[2];
 	u32 escapes[2];
 };
+
 /* Both halves look up in one table at a time. */
 AVX2_INLINE void look_up(const u8 *table, const struct index i[2], __m256i found[2])
 {
@@ -152,6 +149,7 @@ AVX2_INLINE struct row read_row(const struct constants *c, const struct wfs_deco
 		r.lo[0] = r.lo[1] = _mm256_setzero_si256();
 	return r;
 }
+
 AVX2_INLINE void leave_row(const struct constants *c, const struct wfs_decode_table *d, const struct row *r,
 			   struct strand *k)
 {
