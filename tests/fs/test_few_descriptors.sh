@@ -13,8 +13,7 @@ mkdir "$dir/mnt"
 mounts+=("$dir/mnt")
 # LeakSanitizer needs a descriptor of its own at the end, and would wait for it for ever.
 export ASAN_OPTIONS=${ASAN_OPTIONS-}:detect_leaks=0
-# The hard limit: the daemon takes all that the soft one leaves it. A search for leaks at its end needs some itself.
-export ASAN_OPTIONS=${ASAN_OPTIONS-}:detect_leaks=0
+# The hard limit: the daemon takes all that the soft one leaves it.
 (ulimit -n 40 && weightfs mount "$dir/store" "$dir/mnt") || fail "cannot mount"
 "$WFS_PYTHON" - "$dir/mnt" "$dir/zoo/dtype-bf16.safetensors" <<'END' || fail "with few descriptors"
 import errno, os, sys
