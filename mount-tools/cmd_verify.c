@@ -1,6 +1,7 @@
 /* cmd_verify.c - weightfs verify: prove containers, named ones and all those of a tree. */
 #include "commands.h"
 #include "json_out.h"
+#include "mounted.h"
 #include "tree.h"
 #include "verify_file.h"
 
@@ -130,12 +131,17 @@ static void add_item(struct verify *v, int root_fd, const char *path, char *show
 	v->item[v->nr_items++] = (struct item){root_fd, xstrdup(path), shown, size, named};
 }
 
-static void add_error(struct verify *v, const char *shown, int sys_errno)
+static void add_failure(struct verify *v, const char *shown, const char *reason)
 {
 	struct verify_result r = {.verdict = VERDICT_ERROR};
 	struct item item = {.shown = (char *)shown};
-	snprintf(r.reason, sizeof(r.reason), "%s", strerror(sys_errno));
+	snprintf(r.reason, sizeof(r.reason), "%s", reason);
 	add_result(v, &item, &r);
+}
+
+static void add_error(struct verify *v, const char *shown, int sys_errno)
+{
+	add_failure(v, shown, strerror(sys_errno));
 }
 
 struct walk_ctx {
@@ -155,6 +161,7 @@ static void walk_error(void *ctx, const char *path, int sys_errno)
 static int add_tree(struct verify *v, const char *path)
 {
 	struct walk_ctx ctx = {v, path};
+	size_t nr_before = v->nr_items;
 	int root_fd = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 	struct tree tree;
 	if (root_fd < 0) {
@@ -169,6 +176,8 @@ static int add_tree(struct verify *v, const char *path)
 			add_item(v, root_fd, e->path, xasprintf("%s/%s", path, e->path), e->st.st_size, false);
 	}
 	tree_free(&tree);
+	if (v->nr_items == nr_before && in_weightfs_mount(root_fd))
+		add_failure(v, path, "a weightfs is mounted there and shows the originals: unmount it first");
 	return root_fd;
 }
 

@@ -1,5 +1,6 @@
 /* transfer.c - pack and unpack as a whole: source and destination, the order of work, signals. */
 #include "transfer.h"
+#include "mounted.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -169,6 +170,8 @@ static bool open_destination(struct transfer *t)
 	bool existed;
 	char *dir;
 	if (t->in_place) {
+		if (in_weightfs_mount(t->src_root))
+			return fail(t, t->opts->source, "a weightfs is mounted there: unmount it first");
 		t->dst_root = t->src_root;
 		return true;
 	}

@@ -1,5 +1,6 @@
 #!/bin/bash
-# The mount point may be the store itself, or lie inside it; a live weightfs mount is refused as a store.
+# The mount point may be the store itself, but not lie inside it; a live weightfs mount is refused as a store,
+# and by commands that want its containers.
 # shellcheck source=tests/fs/lib.sh
 . "$(dirname "$0")/lib.sh"
 
@@ -17,6 +18,14 @@ mkdir "$dir/mnt2"
 expect_status 1 weightfs mount "$dir/store" "$dir/mnt2"
 expect_status 1 weightfs mount "$dir/store/sub" "$dir/mnt2"
 is_mounted "$dir/mnt2" && fail "mounted although the store is a live mount"
+# Through the mount there is nothing to convert or to verify: that must not look like success.
+for command in "verify" "pack --in-place" "unpack --in-place"; do
+	for path in "$dir/store" "$dir/store/sub"; do
+		# shellcheck disable=SC2086 # words
+		expect_status 1 weightfs $command "$path"
+		grep -q "a weightfs is mounted there" "$dir/err" || fail "$command $path: $(cat "$dir/err")"
+	done
+done
 unmount "$dir/store"
 [ -e "$dir/store/dtype-bf16.safetensors.wfs" ] || fail "the store is not there after unmounting"
 
