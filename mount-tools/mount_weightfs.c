@@ -17,6 +17,7 @@ static const char *const dropped[] = {
 	"loud",	    "mand",	  "nomand",   "strictatime", "nostrictatime", "iversion",   "noiversion",
 	"bootwait", "nobootwait",
 };
+static const char usage[] = "usage: mount.weightfs STORE MNT [-sfnv] [-o OPTIONS]";
 static const char *const dropped_prefixes[] = {"x-", "X-", "user=", "comment=", "uhelper=", "helper="};
 
 static bool is_dropped(const char *option)
@@ -61,9 +62,12 @@ struct request {
 static bool parse(int argc, char **argv, struct request *r)
 {
 	int c;
+	opterr = 0;
 	while ((c = getopt(argc, argv, "-sfnvN:t:o:")) >= 0) {
-		if (c == '?')
+		if (c == '?') {
+			msg("option '-%c' is unknown or lacks its value: %s", optopt, usage);
 			return false;
+		}
 		if (c == 'o' && !filter_options(optarg, &r->kept))
 			return false;
 		r->fake |= c == 'f';
@@ -80,7 +84,7 @@ static bool parse(int argc, char **argv, struct request *r)
 		r->word[r->nr_words++] = argv[optind];
 	if (r->nr_words == 2 && optind == argc)
 		return true;
-	msg("usage: mount.weightfs STORE MNT [-sfnv] [-o OPTIONS]");
+	msg("%s", usage);
 	return false;
 }
 
