@@ -14,7 +14,7 @@ import tempfile
 import time
 
 import ml_dtypes  # noqa: F401  (teaches numpy the names bfloat16, float8_e4m3fn, ...)
-from safetensors import safe_open
+from safetensors import SafetensorError, safe_open
 
 CHUNK = 8 << 20
 ROUNDS = 3
@@ -80,7 +80,11 @@ def walk(folder):
 def model_files(src):
     """(path, path below src) of each safetensors file."""
     if os.path.isfile(src):
-        return [(src, os.path.basename(src))]
+        try:
+            with safe_open(src, framework="numpy"):
+                return [(src, os.path.basename(src))]
+        except SafetensorError as error:
+            sys.exit(f"{src}: not a safetensors file: {error}")
     return [(path, os.path.relpath(path, src)) for path in sorted(walk(src)) if path.endswith(".safetensors")]
 
 
