@@ -11,7 +11,8 @@
  *                         arena cache     decoded blocks
  *
  * Threads: libfuse's (they do whole requests), the decode workers, the watchdog, the closer of kept files, the
- * statistics server, and the main thread, which waits for signals. No lock is held during a system call on the store, decoding, or a reply.
+ * statistics server, and the main thread, which waits for signals. No lock is held during a system call on the store,
+ * decoding, or a reply.
  */
 #ifndef WFSD_FS_H
 #define WFSD_FS_H
