@@ -14,6 +14,18 @@ static enum wfs_status parse(const struct test_guard *g, const u8 *comp, size_t 
 	return wfs_pool_parse(p, comp_len, pool_ret, used_ret, reason_ret);
 }
 
+/* All that a pool says: what is stored of it, and the frequencies that parsing derives. (The structs have padding.) */
+static bool pools_equal(const struct wfs_pool *a, const struct wfs_pool *b)
+{
+	u8 comp_a[WFS_POOL_MAX_BYTES], comp_b[WFS_POOL_MAX_BYTES];
+	size_t len = wfs_pool_write(a, comp_a);
+	bool equal = wfs_pool_write(b, comp_b) == len && !memcmp(comp_a, comp_b, len);
+
+	for (unsigned t = 0; equal && t < a->nr_tables; t++)
+		equal = !memcmp(a->table[t].freq, b->table[t].freq, a->table[t].m);
+	return equal;
+}
+
 static void test_round_trip(const struct test_guard *g)
 {
 	uint64_t rng = 1;
@@ -30,7 +42,7 @@ static void test_round_trip(const struct test_guard *g)
 		CHECK(len <= WFS_POOL_MAX_BYTES);
 		CHECK(parse(g, comp, len + i % 8, &again, &used, &reason) == WFS_OK);
 		CHECK(used == len);
-		CHECK(!memcmp(&pool, &again, sizeof(pool)));
+		CHECK(pools_equal(&pool, &again));
 	}
 	PASS("pools of every field width are read as they were written, with what follows left alone");
 }
