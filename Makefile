@@ -98,13 +98,13 @@ units: $(UNITS)
 # ---- compile ------------------------------------------------------------------------------------------------------
 
 # Everything is compiled anew when a flag changes.
-CONFIG := $(CC) $(CPPFLAGS) $(CFLAGS) $(LDFLAGS) $(SBINDIR) $(BINDIR) $(VERSION)
+CONFIG := $(CC) $(CPPFLAGS) $(CFLAGS) $(LDFLAGS) $(SBINDIR) $(BINDIR)
 $(BUILD)/.build-config: FORCE
 	@mkdir -p $(@D)
 	@printf '%s\n' '$(subst ','\'',$(CONFIG))' | cmp -s - $@ || printf '%s\n' '$(subst ','\'',$(CONFIG))' > $@
 
-$(BUILD)/fs/%.o: PART_CPPFLAGS = $(FUSE_CPPFLAGS) -DWEIGHTFSD_VERSION='"$(VERSION)"'
-$(BUILD)/mount-tools/%.o: PART_CPPFLAGS = -DBINDIR='"$(BINDIR)"' -DSBINDIR='"$(SBINDIR)"' -DWEIGHTFSD_DIR='"$(SBINDIR)"'
+$(BUILD)/fs/%.o: PART_CPPFLAGS = $(FUSE_CPPFLAGS)
+$(BUILD)/mount-tools/%.o: PART_CPPFLAGS = -DBINDIR='"$(BINDIR)"' -DSBINDIR='"$(SBINDIR)"'
 $(BUILD)/tests/%.o: PART_CPPFLAGS = -I. -Ifs -Itests $(FUSE_CPPFLAGS)
 # Fuzzers and tests have entry points that no header declares.
 $(BUILD)/tests/%.o: PART_CFLAGS = -Wno-missing-prototypes

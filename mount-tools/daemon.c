@@ -24,7 +24,7 @@ static int try_dir(const char *dir, const char **argv)
 
 int exec_daemon(const char **argv)
 {
-	static const char *const installed[] = {WEIGHTFSD_DIR, SBINDIR, BINDIR};
+	static const char *const installed[] = {SBINDIR, BINDIR};
 	char self[PATH_MAX];
 	ssize_t len = readlink("/proc/self/exe", self, sizeof(self) - 1);
 	char *slash;

@@ -10,7 +10,7 @@ mapfile -t sources < <(find codec fs mount-tools gpu tests -name '*.[ch]' 2>/dev
 mapfile -t units < <(printf '%s\n' "${sources[@]}" | grep '\.c$')
 mapfile -t scripts < <(find tests tools man .ci -name '*.sh' 2>/dev/null; echo .ci/run)
 flags=(-std=gnu11 -D_GNU_SOURCE -D_FILE_OFFSET_BITS=64 -Icodec -I. -Ifs -Itests -DFUSE_USE_VERSION=314
-	-DBINDIR='"/bin"' -DSBINDIR='"/sbin"' -DWEIGHTFSD_DIR='"/sbin"' -DWEIGHTFSD_VERSION='"1"')
+	-DBINDIR='"/bin"' -DSBINDIR='"/sbin"')
 read -ra fuse < <(pkg-config --cflags fuse3)
 flags+=("${fuse[@]}")
 
