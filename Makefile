@@ -85,6 +85,7 @@ TOOLS_OBJ := $(call objects,mount-tools/*.c)
 UNITS := $(patsubst %.c,$(BUILD)/%,$(sort $(wildcard tests/unit/test_*.c)))
 FUZZERS := $(patsubst %.c,$(BUILD)/%,$(sort $(wildcard tests/fuzz/fuzz_*.c)))
 TEST_TOOLS := $(patsubst %.c,$(BUILD)/%,$(sort $(wildcard tests/tools/*.c tests/fs/*.c)))
+BENCH_TOOLS := $(BUILD)/tests/bench/reader $(BUILD)/tests/bench/null_daemon
 MANPAGES := $(sort $(wildcard man/*.[1-9]))
 
 LIBS := $(BUILD)/libwfs.a $(BUILD)/libwfs.so
@@ -92,7 +93,7 @@ PROGRAMS := $(if $(FS_OBJ),$(BUILD)/weightfsd) $(if $(TOOLS_OBJ),$(BUILD)/weight
 
 all: $(LIBS) $(PROGRAMS)
 libs: $(LIBS)
-tests: all units $(FUZZERS) $(TEST_TOOLS)
+tests: all units $(FUZZERS) $(TEST_TOOLS) $(BENCH_TOOLS)
 units: $(UNITS)
 
 # ---- compile ------------------------------------------------------------------------------------------------------
@@ -145,6 +146,11 @@ $(FS_UNITS): $(BUILD)/tests/unit/%: $(BUILD)/tests/unit/%.o $(BUILD)/fs.a $(BUIL
 	$(link) $(FUSE_LIBS) $(CODEC_LIBS)
 $(filter-out $(FS_UNITS),$(UNITS)) $(TEST_TOOLS): %: %.o $(BUILD)/libwfs.a
 	$(link) $(CODEC_LIBS)
+
+$(BUILD)/tests/bench/reader: $(call objects,tests/bench/reader*.c)
+	$(link)
+$(BUILD)/tests/bench/null_daemon: $(call objects,tests/bench/null_*.c) $(BUILD)/libwfs.a
+	$(link) $(FUSE_LIBS) $(CODEC_LIBS)
 
 # With FUZZ=1 (set by `make fuzz`) libFuzzer drives the targets, else replay.c runs them over the files given.
 ifeq ($(FUZZ),1)
@@ -224,3 +230,4 @@ FORCE:
 
 -include $(patsubst %.o,%.d,$(CODEC_OBJ) $(FS_OBJ) $(TOOLS_OBJ))
 -include $(patsubst %,%.d,$(UNITS) $(FUZZERS) $(TEST_TOOLS)) $(BUILD)/tests/fuzz/replay.d
+-include $(patsubst %.c,$(BUILD)/%.d,$(wildcard tests/bench/*.c))

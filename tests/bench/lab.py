@@ -1,0 +1,276 @@
+"""lab.py - what is measured and under which conditions: mounts, page cache, throttled disk. Used by bench.py.
+
+Everything that is made here is taken away again by close(), also after an error or a signal.
+"""
+import contextlib
+import json
+import os
+import subprocess
+import time
+
+DEADLINE_SECONDS = 300  # of any single step: reached only when something hangs
+
+
+class Failed(Exception):
+    """A step failed; the message says which and why."""
+
+
+def run(command, **kwargs):
+    """The standard output of a command that must succeed."""
+    try:
+        done = subprocess.run(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, stdin=subprocess.DEVNULL,
+                              text=True, timeout=DEADLINE_SECONDS, check=False, **kwargs)
+    except subprocess.TimeoutExpired as error:
+        raise Failed(f"{' '.join(command)}: not done within {DEADLINE_SECONDS} s") from error
+    if done.returncode:
+        raise Failed(f"{' '.join(command)}: status {done.returncode}: {done.stderr.strip()[-500:]}")
+    return done.stdout
+
+
+def files_below(folder):
+    return [os.path.join(parent, name) for parent, _, names in os.walk(folder) for name in sorted(names)]
+
+
+def read_text(path):
+    with open(path, encoding="ascii") as f:
+        return f.read().strip()
+
+
+def write_text(path, text):
+    with open(path, "w", encoding="ascii") as f:
+        f.write(text)
+
+
+# ---- the page cache ---------------------------------------------------------------------------------------------------
+
+class PageCache:
+    def __init__(self, reader):
+        self.reader = reader
+        self.can_drop = os.access("/proc/sys/vm/drop_caches", os.W_OK)
+
+    def resident(self, folder):
+        state = json.loads(run([self.reader, "resident", *files_below(folder)]))
+        return state["resident"], state["bytes"]
+
+    def empty(self, folder):
+        """Nothing of the folder's files is cached, nor, as root, of names and inodes."""
+        run([self.reader, "evict", *files_below(folder)])
+        if self.can_drop:
+            write_text("/proc/sys/vm/drop_caches", "3")
+        resident, _ = self.resident(folder)
+        if resident:
+            raise Failed(f"{folder}: {resident} bytes stay in the page cache")
+
+    def fill(self, folder):
+        run([self.reader, "load", *files_below(folder)])
+        resident, size = self.resident(folder)
+        if resident != size:
+            raise Failed(f"{folder}: only {resident} of {size} bytes stay in the page cache: not enough memory")
+
+
+# ---- the throttled disk -----------------------------------------------------------------------------------------------
+
+def disk_of(path):
+    """MAJ:MIN of the whole disk below a file."""
+    dev = os.stat(path).st_dev
+    node = os.path.realpath(f"/sys/dev/block/{os.major(dev)}:{os.minor(dev)}")
+    if not os.path.isdir(node):
+        raise Failed(f"{path} lies on no block device")
+    if os.path.exists(os.path.join(node, "partition")):
+        node = os.path.dirname(node)
+    return read_text(os.path.join(node, "dev"))
+
+
+class Throttle:
+    """A cgroup in which the disk below `path` gives at most `rate` bytes a second. Raises Failed where there is none."""
+
+    def __init__(self, path, rate):
+        disk = disk_of(path)
+        for folder, setting, value in self.candidates():
+            self.group = os.path.join(folder, f"weightfs-bench-{os.getpid()}")
+            try:
+                os.mkdir(self.group)
+            except OSError as error:
+                raise Failed(f"cannot make a cgroup: {error.strerror}") from error
+            try:
+                write_text(os.path.join(self.group, setting), value.format(disk=disk, rate=rate))
+                return
+            except OSError:
+                os.rmdir(self.group)
+        raise Failed("no cgroup controller limits the reads of this disk")
+
+    @staticmethod
+    def candidates():
+        with open("/proc/self/mounts", encoding="utf-8") as f:
+            for line in f:
+                _, folder, kind, options = line.split()[:4]
+                if kind == "cgroup" and "blkio" in options.split(","):
+                    yield folder, "blkio.throttle.read_bps_device", "{disk} {rate}"
+                elif kind == "cgroup2" and "io" in read_text(os.path.join(folder, "cgroup.subtree_control")).split():
+                    yield folder, "io.max", "{disk} rbps={rate}"
+
+    def enter(self):
+        """In a child, before it executes a program."""
+        write_text(os.path.join(self.group, "cgroup.procs"), "0")
+
+    def close(self):
+        wait_until("the end of the processes in the cgroup", lambda: not self.members())
+        os.rmdir(self.group)
+
+    def members(self):
+        return read_text(os.path.join(self.group, "cgroup.procs"))
+
+
+def wait_until(what, holds):
+    """Poll: for ends that nobody announces."""
+    end = time.monotonic() + DEADLINE_SECONDS
+    while not holds():
+        if time.monotonic() > end:
+            raise Failed(f"{DEADLINE_SECONDS} s went by without {what}")
+        time.sleep(0.005)
+
+
+# ---- subjects ---------------------------------------------------------------------------------------------------------
+
+class Subject:
+    """Something that shows files: below root(part), what lies on the disk in stored(part)."""
+
+    def __init__(self, name, folder):
+        self.name = name
+        self.folder = folder
+
+    def stored(self, part):
+        return os.path.join(self.folder, part)
+
+    def mount(self, part, enter):
+        pass
+
+    def unmount(self):
+        pass
+
+    def root(self, part):
+        return self.stored(part)
+
+
+class Plain(Subject):
+    pass
+
+
+class Mounted(Subject):
+    """Mounted by command(part), which returns when the mount serves. The daemon has ended when unmount() returns."""
+
+    def __init__(self, name, folder, mnt, program):
+        super().__init__(name, folder)
+        self.mnt = mnt
+        self.program = program
+        self.read_ahead_kb = None  # None: what the daemon chose
+        self.daemon = None
+        os.makedirs(mnt, exist_ok=True)
+
+    def command(self, part):
+        """The null daemon's: it prints its process id."""
+        return [self.program, self.stored(part), self.mnt]
+
+    def find_daemon(self, output):
+        return int(output)
+
+    def root(self, part):
+        return self.mnt
+
+    def mount(self, part, enter):
+        output = run(self.command(part), preexec_fn=enter)
+        if not os.path.ismount(self.mnt):
+            raise Failed(f"{self.name}: the mount command is done but there is no mount")
+        self.daemon = self.find_daemon(output)
+        if self.read_ahead_kb is not None:
+            write_text(self.bdi_file(), str(self.read_ahead_kb))
+
+    def unmount(self):
+        if not os.path.ismount(self.mnt):
+            return
+        run(["umount", self.mnt] if os.geteuid() == 0 else ["fusermount3", "-u", self.mnt])
+        if self.daemon is not None:
+            wait_until(f"the end of {self.name}'s daemon", lambda: process_ended(self.daemon))
+
+    def bdi_file(self):
+        dev = os.stat(self.mnt).st_dev
+        return f"/sys/class/bdi/{os.major(dev)}:{os.minor(dev)}/read_ahead_kb"
+
+
+class Weightfs(Mounted):
+    def __init__(self, name, folder, mnt, program, cpu):
+        super().__init__(name, folder, mnt, program)
+        self.cpu = cpu
+        self.stats = None
+
+    def command(self, part):
+        return [self.program, "mount", self.stored(part), self.mnt, "-o", f"cpu={self.cpu}"]
+
+    def find_daemon(self, output):
+        self.stats = json.loads(run([self.program, "stats", self.mnt, "--json"]))
+        return self.stats["pid"]
+
+
+class Lmz(Mounted):
+    """Mounts a store of its own for each part, in which the part is a folder."""
+
+    def command(self, part):
+        return [self.program, "mount", self.mnt, "--store", self.stored(part), "--daemon", "--quiet"]
+
+    def find_daemon(self, output):
+        """Its process cannot be asked; it is the one with the mount point in its command line."""
+        for pid in filter(str.isdigit, os.listdir("/proc")):
+            with contextlib.suppress(OSError), open(f"/proc/{pid}/cmdline", "rb") as f:
+                if self.mnt.encode() in f.read().split(b"\0"):
+                    return int(pid)
+        return None
+
+    def root(self, part):
+        return os.path.join(self.mnt, part)
+
+
+def process_ended(pid):
+    try:
+        state = read_text(f"/proc/{pid}/stat").rpartition(")")[2].split()[0]
+    except (FileNotFoundError, ProcessLookupError):
+        return True
+    return state == "Z"
+
+
+# ---- the lab ----------------------------------------------------------------------------------------------------------
+
+COLD, MEMORY, THROTTLED, WARM = "cold", "memory", "throttled", "warm"
+SETTINGS = {
+    COLD: "nothing cached",
+    MEMORY: "the store in the page cache, a new mount (plain: the file in the page cache)",
+    THROTTLED: "nothing cached, the disk held to {rate:.0f} MB/s",
+    WARM: "read a second time through the same mount",
+}
+
+
+class Lab:
+    def __init__(self, reader, subjects, throttle):
+        self.subjects = subjects
+        self.throttle = throttle
+        self.cache = PageCache(reader)
+
+    def measure(self, subject, setting, part, command):
+        """What one run prints, a dictionary, in a fresh mount. In the command, {root} is where the files are."""
+        enter = self.throttle.enter if setting == THROTTLED else None
+        if setting in (COLD, THROTTLED):
+            self.cache.empty(subject.stored(part))
+        else:
+            self.cache.fill(subject.stored(part))
+        try:
+            subject.mount(part, enter)
+            words = [word.format(root=subject.root(part)) for word in command]
+            return json.loads(run(words, preexec_fn=enter))
+        finally:
+            subject.unmount()
+
+    def close(self):
+        for subject in self.subjects:
+            with contextlib.suppress(Failed):
+                subject.unmount()
+        if self.throttle:
+            self.throttle.close()
