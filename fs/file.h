@@ -25,7 +25,8 @@ struct wfsd_file {
 	uint64_t raw_len;	   /* container: the size the mount shows */
 	uint64_t nr_blocks, memory_bytes;
 
-	_Atomic uint64_t refs; /* falls to 0 only under the files' lock */
+	_Atomic int64_t hangs_until_nsec; /* a read was given up (reply.h) */
+	_Atomic uint64_t refs;		  /* falls to 0 only under the files' lock */
 	/* under the files' lock */
 	struct wfsd_file_list *list;
 	struct wfsd_file *older, *newer;

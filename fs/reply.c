@@ -5,6 +5,7 @@
  * and the next request wakes it: an idle daemon uses no CPU, a busy one is woken once a timeout.
  */
 #include "reply.h"
+#include "file.h"
 #include "fs.h"
 
 #include <errno.h>
@@ -56,9 +57,26 @@ static void shard_remove(struct shard *s, struct wfsd_request *r)
 
 void wfsd_begin(struct wfsd *d, struct wfsd_request *r, fuse_req_t req)
 {
+	wfsd_begin_read(d, r, req, NULL);
+}
+
+bool wfsd_file_hangs(const struct wfsd_file *file)
+{
+	int64_t until = atomic_load_explicit(&file->hangs_until_nsec, memory_order_relaxed);
+	return until && now_nsec() < until;
+}
+
+static void set_hangs_until(struct wfsd_file *file, int64_t until)
+{
+	if (file)
+		atomic_store_explicit(&file->hangs_until_nsec, until, memory_order_relaxed);
+}
+
+void wfsd_begin_read(struct wfsd *d, struct wfsd_request *r, fuse_req_t req, struct wfsd_file *file)
+{
 	struct wfsd_requests *q = d->requests;
 
-	*r = (struct wfsd_request){.d = d, .req = req};
+	*r = (struct wfsd_request){.d = d, .file = file, .req = req};
 	if (!q->timeout_nsec)
 		return;
 	struct shard *s = shard_of(r);
@@ -90,6 +108,8 @@ static fuse_req_t claim(struct wfsd_request *r)
 	if (req)
 		shard_remove(s, r);
 	pthread_mutex_unlock(&s->lock);
+	if (!req) /* late: the store has answered */
+		set_hangs_until(r->file, 0);
 	return req;
 }
 
@@ -149,8 +169,8 @@ struct look {
 	bool busy;	/* a request began since the last look */
 };
 
-/* Takes up to BATCH requests that are too old out of a shard. */
-static int take_overdue(struct shard *s, int64_t before, fuse_req_t *late, struct look *look)
+/* Takes up to BATCH requests that began before `before` out of a shard; their files hang until `until`. */
+static int take_overdue(struct shard *s, int64_t before, int64_t until, fuse_req_t *late, struct look *look)
 {
 	int nr = 0;
 	pthread_mutex_lock(&s->lock);
@@ -158,7 +178,8 @@ static int take_overdue(struct shard *s, int64_t before, fuse_req_t *late, struc
 		struct wfsd_request *r = s->oldest;
 		shard_remove(s, r);
 		late[nr++] = r->req;
-		r->req = NULL; /* r may be gone as soon as the lock is */
+		set_hangs_until(r->file, until); /* before anybody hears of it */
+		r->req = NULL;			 /* r and the file may be gone as soon as the lock is */
 	}
 	if (s->oldest && s->oldest->start_nsec < look->oldest)
 		look->oldest = s->oldest->start_nsec;
@@ -171,14 +192,14 @@ static int take_overdue(struct shard *s, int64_t before, fuse_req_t *late, struc
 static struct look answer_overdue(struct wfsd_requests *q)
 {
 	struct look look = {.oldest = INT64_MAX};
-	int64_t before = now_nsec() - q->timeout_nsec;
+	int64_t now = now_nsec();
 	fuse_req_t late[BATCH];
 	uint64_t total = 0;
 
 	for (int i = 0; i < NR_SHARDS; i++) {
 		int nr;
 		do {
-			nr = take_overdue(&q->shard[i], before, late, &look);
+			nr = take_overdue(&q->shard[i], now - q->timeout_nsec, now + q->timeout_nsec, late, &look);
 			for (int k = 0; k < nr; k++)
 				fuse_reply_err(late[k], EIO);
 			total += (uint64_t)nr;

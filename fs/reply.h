@@ -4,6 +4,9 @@
  * us finish within io_timeout is answered EIO by the watchdog; the thread that is stuck with it goes on when the store
  * does, and its own reply then goes nowhere. Whoever takes the fuse_req_t out of struct wfsd_request replies.
  *
+ * After a failed read the kernel asks once more, page by page. So that nobody waits twice, a file of which a read was
+ * given up is remembered as hanging: until that read comes back from the store, but no longer than io_timeout.
+ *
  * A reply function returns true when the kernel has taken the reply. When not (the watchdog was faster, or the caller
  * was interrupted), what the reply would have handed to the kernel, a lookup or a handle, must be undone.
  */
@@ -15,11 +18,13 @@
 #include <stdint.h>
 
 struct wfsd;
+struct wfsd_file;
 
 struct wfsd_request {
 	struct wfsd *d;
-	fuse_req_t req;	    /* NULL: answered */
-	int64_t start_nsec; /* from here: of the watchdog */
+	struct wfsd_file *file; /* that is read, held by its thread; or NULL */
+	fuse_req_t req;		/* NULL: answered */
+	int64_t start_nsec;	/* from here: of the watchdog */
 	struct wfsd_request *older, *newer;
 };
 
@@ -31,6 +36,10 @@ void wfsd_requests_free(struct wfsd_requests *requests);
 
 /* Every operation begins with this and ends in exactly one of those below. */
 void wfsd_begin(struct wfsd *d, struct wfsd_request *r, fuse_req_t req);
+/* The same for a read of the file, which the caller must hold until it has replied. */
+void wfsd_begin_read(struct wfsd *d, struct wfsd_request *r, fuse_req_t req, struct wfsd_file *file);
+/* Whether the store hangs for this file: then a read of it shall fail at once. */
+bool wfsd_file_hangs(const struct wfsd_file *file);
 
 bool wfsd_reply_err(struct wfsd_request *r, int err); /* 0: success without data */
 bool wfsd_reply_entry(struct wfsd_request *r, const struct fuse_entry_param *entry);

@@ -161,6 +161,7 @@ cleanup()
 {
 	local status=$? mnt
 	set +e
+	! declare -F at_end >/dev/null || at_end # what a test has to put back
 	if compgen -G "$dir/sanitizer.*" >/dev/null; then
 		head -n 60 "$dir"/sanitizer.* >&2
 		echo "FAIL $test_name: a sanitizer found something" >&2
