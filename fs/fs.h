@@ -24,6 +24,7 @@
 #include "log.h"
 #include "opts.h"
 #include "stats.h"
+#include "tune.h"
 #include "wfs.h"
 
 enum {
@@ -31,6 +32,9 @@ enum {
 	WFSD_MAX_BACKGROUND = 128,
 	WFSD_MAX_THREADS = 192, /* of libfuse: more than the background requests, so that others get through */
 };
+
+/* Whether the store takes O_DIRECT reads. */
+enum wfsd_direct { WFSD_DIRECT_UNTRIED, WFSD_DIRECT_WORKS, WFSD_DIRECT_REFUSED };
 
 struct wfsd_tree;
 struct wfsd_files;
@@ -47,6 +51,10 @@ struct wfsd {
 	char *mount_path; /* resolved */
 	enum wfs_cpu cpu; /* never AUTO */
 	struct timespec started;
+	unsigned major, minor; /* of the mount */
+	char store_fs[64];     /* the file system's type, as mount(8) calls it */
+	struct wfsd_init init;
+	_Atomic(enum wfsd_direct) store_direct;
 	sem_t reads; /* bounds the reads at work, and with them pinned memory (read.c) */
 	struct wfsd_tree *tree;
 	struct wfsd_files *files;

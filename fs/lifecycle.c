@@ -57,6 +57,7 @@ struct serving {
 static bool resolve_paths(struct wfsd *d)
 {
 	char path[PATH_MAX];
+	struct wfsd_mount mount;
 	int err = wfsd_mount_resolve(d->opts->mountpoint, path);
 
 	if (err) {
@@ -70,6 +71,8 @@ static bool resolve_paths(struct wfsd *d)
 	d->store_path = realpath(d->opts->store, NULL);
 	if (d->store_path)
 		d->root_fd = open(d->store_path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	if (d->root_fd >= 0 && wfsd_mount_of_fd(d->root_fd, &mount))
+		snprintf(d->store_fs, sizeof(d->store_fs), "%s", mount.fstype);
 	if (!d->store_path || d->root_fd < 0) {
 		wfsd_log(&d->log, WFSD_ERROR, "store %s: %s", d->opts->store, strerror(errno));
 		return false;
@@ -213,8 +216,10 @@ static bool become_ready(struct serving *s)
 		wfsd_log(&d->log, WFSD_ERROR, "%s: the mount does not answer", d->mount_path);
 		return false;
 	}
-	d->stats.read_ahead_kb = wfsd_tune_read_ahead(&d->log, s->mount.major, s->mount.minor, d->opts->read_ahead_kb);
-	s->stats_server = wfsd_stats_server_new(d, s->mount.major, s->mount.minor);
+	d->major = s->mount.major;
+	d->minor = s->mount.minor;
+	wfsd_tune(d);
+	s->stats_server = wfsd_stats_server_new(d);
 	let_go(s);
 	wfsd_log(&d->log, WFSD_INFO, "%s: serving %s, decoder %s, %u thread%s", d->mount_path, d->store_path,
 		 wfs_cpu_name(d->cpu), d->opts->nr_threads, d->opts->nr_threads > 1 ? "s" : "");

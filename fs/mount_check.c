@@ -1,9 +1,12 @@
 /* mount_check.c - see mount_check.h. */
 #include "mount_check.h"
+#include "stats_socket.h"
 
 #include <errno.h>
 #include <fcntl.h>
 #include <libgen.h>
+#include <poll.h>
+#include <signal.h>
 #include <spawn.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -16,6 +19,8 @@
 #include <unistd.h>
 
 extern char **environ;
+
+enum { ANSWER_SECONDS = 5 }; /* for a mount that lives: more than enough */
 
 static bool is_octal(char c)
 {
@@ -54,6 +59,7 @@ static bool parse_line(char *line, struct wfsd_mount *m)
 	char *options = source ? strtok_r(NULL, " \n", &save) : NULL;
 	if (!fstype || sscanf(field[2], "%u:%u", &m->major, &m->minor) != 2)
 		return false;
+	m->id = (unsigned)strtoul(field[0], NULL, 10);
 	unescape(field[4]);
 	if ((size_t)snprintf(m->point, sizeof(m->point), "%s", field[4]) >= sizeof(m->point))
 		return false;
@@ -112,6 +118,13 @@ static bool match_dev(const struct wfsd_mount *m, const void *what, size_t *best
 	return m->major == major(*dev) && m->minor == minor(*dev);
 }
 
+static bool match_id(const struct wfsd_mount *m, const void *what, size_t *best)
+{
+	const unsigned *id = what;
+	(void)best;
+	return m->id == *id;
+}
+
 bool wfsd_mount_at(const char *point, struct wfsd_mount *ret)
 {
 	return find_mount(match_point, point, ret);
@@ -125,6 +138,21 @@ bool wfsd_mount_of(const char *path, struct wfsd_mount *ret)
 bool wfsd_mount_of_dev(dev_t dev, struct wfsd_mount *ret)
 {
 	return find_mount(match_dev, &dev, ret);
+}
+
+bool wfsd_mount_of_fd(int fd, struct wfsd_mount *ret)
+{
+	char path[48], line[128];
+	unsigned id;
+	bool found = false;
+
+	snprintf(path, sizeof(path), "/proc/self/fdinfo/%d", fd);
+	FILE *file = fopen(path, "re");
+	while (file && !found && fgets(line, sizeof(line), file))
+		found = sscanf(line, "mnt_id: %u", &id) == 1;
+	if (file)
+		fclose(file);
+	return found && find_mount(match_id, &id, ret);
 }
 
 int wfsd_mount_resolve(const char *point, char *path_ret)
@@ -164,21 +192,88 @@ int wfsd_mount_detach(const char *point)
 	return WIFEXITED(status) && WEXITSTATUS(status) == 0 ? 0 : -EPERM;
 }
 
-/* 0, or why the directory does not answer. The kernel may answer stat for a dead daemon, but not statfs. */
-static int check_alive(const char *point, struct stat *st_ret)
+struct life {
+	int err; /* why the directory does not answer, or 0 */
+	bool is_dir;
+};
+
+/* The kernel may answer stat for a dead daemon, but not statfs. */
+static struct life look(const char *point)
 {
 	struct statfs fs;
-	return stat(point, st_ret) || statfs(point, &fs) ? errno : 0;
+	struct stat st;
+
+	if (stat(point, &st) || statfs(point, &fs))
+		return (struct life){.err = errno};
+	return (struct life){.is_dir = S_ISDIR(st.st_mode)};
+}
+
+/* A child looks: whoever asks a daemon that is stopped waits for ever. ETIMEDOUT: no answer within ANSWER_SECONDS. */
+static struct life check_alive(const char *point)
+{
+	struct life life = {.err = ETIMEDOUT};
+	int ends[2], status;
+
+	if (pipe2(ends, O_CLOEXEC))
+		return (struct life){.err = errno};
+	pid_t child = fork();
+	if (child < 0)
+		life.err = errno;
+	if (child == 0) {
+		life = look(point);
+		ssize_t n = write(ends[1], &life, sizeof(life));
+		_exit(n == sizeof(life) ? 0 : 1);
+	}
+	close(ends[1]);
+	if (child > 0) {
+		struct pollfd fd = {.fd = ends[0], .events = POLLIN};
+		struct life got;
+		bool answered = poll(&fd, 1, ANSWER_SECONDS * 1000) == 1;
+		if (answered)
+			life = read(ends[0], &got, sizeof(got)) == sizeof(got) ? got : (struct life){.err = EIO};
+		else
+			kill(child, SIGKILL);
+		/* Where the request is out already the child does not end before it: it is left to init. */
+		waitpid(child, &status, answered ? 0 : WNOHANG);
+	}
+	close(ends[0]);
+	return life;
+}
+
+static void log_silent(const struct wfsd_log *log, const char *point)
+{
+	struct wfsd_mount m;
+	pid_t pid = 0;
+
+	if (!wfsd_mount_at(point, &m) || !m.weightfs) {
+		wfsd_log(log, WFSD_ERROR, "mount point %s: does not answer within %d s", point, ANSWER_SECONDS);
+		return;
+	}
+	pid = wfsd_stats_server_pid(&m);
+	if (pid)
+		wfsd_log(log, WFSD_ERROR,
+			 "mount point %s: a weightfs is mounted there and does not answer: its process %ld is stopped "
+			 "or hangs; run kill -CONT %ld, or kill -KILL %ld, and mount again",
+			 point, (long)pid, (long)pid, (long)pid);
+	else
+		wfsd_log(log, WFSD_ERROR,
+			 "mount point %s: a weightfs is mounted there and does not answer: its process is stopped or "
+			 "hangs; run weightfs umount --lazy, and mount again",
+			 point);
 }
 
 bool wfsd_mount_prepare(const struct wfsd_log *log, const char *point)
 {
 	struct wfsd_mount m;
-	struct stat st;
+	struct life life;
 	int err;
 
 	/* Dead mounts may lie on one another. */
-	while ((err = check_alive(point, &st))) {
+	while (life = check_alive(point), err = life.err) {
+		if (err == ETIMEDOUT) {
+			log_silent(log, point);
+			return false;
+		}
 		/* ECONNABORTED: it died while we asked. */
 		if ((err != ENOTCONN && err != ECONNABORTED) || !wfsd_mount_at(point, &m) || !m.weightfs) {
 			wfsd_log(log, WFSD_ERROR, "mount point %s: %s", point, strerror(err));
@@ -192,7 +287,7 @@ bool wfsd_mount_prepare(const struct wfsd_log *log, const char *point)
 		}
 		wfsd_log(log, WFSD_INFO, "took away the dead weightfs mount at %s", point);
 	}
-	if (!S_ISDIR(st.st_mode)) {
+	if (!life.is_dir) {
 		wfsd_log(log, WFSD_ERROR, "mount point %s: not a directory", point);
 		return false;
 	}

@@ -9,6 +9,7 @@
 #include "log.h"
 
 struct wfsd_mount {
+	unsigned id;
 	unsigned major, minor; /* st_dev of everything beneath */
 	unsigned user_id;      /* who mounted it (FUSE only, else 0) */
 	bool weightfs;
@@ -22,11 +23,13 @@ bool wfsd_mount_at(const char *point, struct wfsd_mount *mount_ret);
 bool wfsd_mount_of(const char *path, struct wfsd_mount *mount_ret);
 /* The mount of this device. */
 bool wfsd_mount_of_dev(dev_t dev, struct wfsd_mount *mount_ret);
+/* The mount through which this descriptor was opened. */
+bool wfsd_mount_of_fd(int fd, struct wfsd_mount *mount_ret);
 
 /* Resolve the mount point into the absolute path[PATH_MAX], also when a dead mount covers it. 0 or -errno. */
 int wfsd_mount_resolve(const char *point, char *path_ret);
-/* Make the resolved mount point usable: take a dead weightfs mount away; refuse a live one, and one that is no
- * directory. False: refused, and logged why. */
+/* Make the resolved mount point usable: take a dead weightfs mount away; refuse a live one, one that does not answer
+ * within some seconds, and one that is no directory. False: refused, and logged why. Forks: before threads start. */
 bool wfsd_mount_prepare(const struct wfsd_log *log, const char *point);
 /* Whether the open directory may be shown at the prepared mount point: it must not lie in a weightfs mount, nor may
  * the mount point lie beneath it. False: refused, and logged why. */

@@ -10,7 +10,7 @@
 #include <string.h>
 #include <unistd.h>
 
-enum { MAX_THREADS = 1024 };
+enum { MAX_THREADS = 1024 }; /* `values` says so, too */
 
 /* What a mount always has. max_read must be the same in op_init. */
 #define FIXED_MOUNT_OPTS "ro,nosuid,nodev,default_permissions,fsname=weightfs,subtype=weightfs,max_read=1048576"
@@ -89,6 +89,18 @@ static const struct {
 	{"X-*", IGNORE},
 };
 
+/* What may be given, for the message about what may not. */
+static const char *const values[] = {
+	[CACHE] = "16M to 1T",
+	[THREADS] = "1 to 1024",
+	[CPU] = "auto, scalar, avx2 or avx512vbmi",
+	[ENTRY_TIMEOUT] = "0 to 100000000 seconds",
+	[IO_TIMEOUT] = "0 to 86400 seconds",
+	[READ_AHEAD] = "0, or 4 to 1048576 KiB",
+	[LOG_LEVEL] = "error, warning, info or debug",
+	[LOG_FILE] = "an absolute path",
+};
+
 static int __attribute__((format(printf, 1, 2))) usage_error(const char *fmt, ...)
 {
 	va_list args;
@@ -146,7 +158,7 @@ static int set_value(struct wfsd_opts *o, enum kind kind, const char *value, con
 		o->io_timeout = (unsigned)n;
 		break;
 	case READ_AHEAD:
-		good = parse_number(value, false, 0, 1 << 20, &n);
+		good = parse_number(value, false, 0, 1 << 20, &n) && (n == 0 || n >= 4); /* a page */
 		o->read_ahead_kb = (unsigned)n;
 		break;
 	case ENTRY_TIMEOUT:
@@ -170,7 +182,7 @@ static int set_value(struct wfsd_opts *o, enum kind kind, const char *value, con
 		o->log_file = strdup(value);
 		good = *value == '/' && o->log_file;
 	}
-	return good ? 0 : usage_error("option '%s': bad value", text);
+	return good ? 0 : usage_error("option '%s': bad value: use %s", text, values[kind]);
 }
 
 static int add_mount_opt(struct wfsd_opts *o, const char *text)
@@ -219,8 +231,7 @@ static int apply_list(struct wfsd_opts *o, const char *list)
 	return ret;
 }
 
-/* As many as threads= may say at most. */
-static unsigned nr_processors(void)
+unsigned wfsd_nr_processors(void)
 {
 	cpu_set_t set;
 	long nr = sched_getaffinity(0, sizeof(set), &set) ? 0 : CPU_COUNT(&set);
@@ -295,7 +306,7 @@ int wfsd_opts_parse(int argc, char **argv, struct wfsd_opts *o)
 	*o = (struct wfsd_opts){
 		.command = WFSD_MOUNT,
 		.cache_bytes = 256 << 20,
-		.nr_threads = nr_processors(),
+		.nr_threads = wfsd_nr_processors(),
 		.cpu = WFS_CPU_AUTO,
 		.entry_timeout = 1.0,
 		.io_timeout = 60,

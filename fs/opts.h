@@ -33,4 +33,7 @@ int wfsd_opts_parse(int argc, char **argv, struct wfsd_opts *opts_ret);
 void wfsd_opts_free(struct wfsd_opts *opts);
 void wfsd_opts_help(void);
 
+/* Processors that this process may use; as many as threads= may say at most, and at least 1. */
+unsigned wfsd_nr_processors(void);
+
 #endif

@@ -16,21 +16,22 @@ void wfsd_count_size(struct wfsd_stats *stats, uint64_t size)
 	wfsd_count(&stats->sizes[i], 1);
 }
 
-enum unit { COUNT, BYTES, SECONDS };
+enum unit { COUNT, BYTES, SECONDS, SETTING };
 
 struct value {
 	const char *name;  /* in JSON: part of the interface, as weightfsd(8) lists it */
 	const char *label; /* for people */
 	enum unit unit;
-	uint64_t value; /* SECONDS: nanoseconds */
+	uint64_t value; /* SECONDS: nanoseconds; SETTING: 0 is unknown, in JSON null */
 };
 
-enum { MAX_VALUES = 48 };
+enum { MAX_VALUES = 64 };
 
 /* All numbers, in the order in which they are printed. */
 static unsigned collect(struct wfsd *d, struct value *v)
 {
 	const struct wfsd_stats *s = &d->stats;
+	const struct wfsd_kernel has = wfsd_tune_now(d), wanted = wfsd_tune_wanted(d);
 	struct wfsd_cache_stats c;
 	struct timespec now;
 	unsigned nr = 0;
@@ -41,7 +42,17 @@ static unsigned collect(struct wfsd *d, struct value *v)
 	const struct value all[] = {
 		{"uptime_seconds", "up", SECONDS, up},
 		{"threads", "decode threads", COUNT, d->opts->nr_threads},
-		{"read_ahead_kb", "kernel read-ahead, KiB", COUNT, s->read_ahead_kb},
+		{"processors", "processors", COUNT, wfsd_nr_processors()},
+		{"read_ahead_kb", "kernel read-ahead, KiB", SETTING, has.read_ahead_kb},
+		{"read_ahead_kb_wanted", "  wanted (0: any)", COUNT, wanted.read_ahead_kb},
+		{"max_background", "requests sent at once", SETTING, has.max_background},
+		{"max_background_wanted", "  wanted", COUNT, wanted.max_background},
+		{"congestion_threshold", "congested from", SETTING, has.congestion_threshold},
+		{"congestion_threshold_wanted", "  wanted", COUNT, wanted.congestion_threshold},
+		{"fuse_protocol_minor", "FUSE protocol 7, minor", COUNT, d->init.protocol_minor},
+		{"max_read_bytes", "INIT: largest read", BYTES, d->init.max_read_bytes},
+		{"max_pages", "INIT: pages a request", COUNT, d->init.max_pages},
+		{"max_readahead_bytes", "INIT: read-ahead", BYTES, d->init.max_readahead_bytes},
 		{"reads", "reads", COUNT, s->reads},
 		{"read_errors", "reads that failed", COUNT, s->read_errors},
 		{"bytes_served", "served", BYTES, s->bytes_served},
@@ -74,6 +85,9 @@ static unsigned collect(struct wfsd *d, struct value *v)
 		v[nr] = all[nr];
 	return nr;
 }
+
+static const char *const direct_names[] = {
+	[WFSD_DIRECT_UNTRIED] = "untried", [WFSD_DIRECT_WORKS] = "works", [WFSD_DIRECT_REFUSED] = "refused"};
 
 /* Length of the well-formed UTF-8 sequence at s (RFC 3629), or 0. */
 static unsigned utf8_len(const unsigned char *s)
@@ -117,10 +131,15 @@ static void print_json(struct wfsd *d, FILE *out, const struct value *v, unsigne
 	json_string(out, d->store_path);
 	fputs(",\"mount\":", out);
 	json_string(out, d->mount_path);
-	fprintf(out, ",\"cpu\":\"%s\"", wfs_cpu_name(d->cpu));
+	fputs(",\"store_fs\":", out);
+	json_string(out, d->store_fs);
+	fprintf(out, ",\"store_direct\":\"%s\"", direct_names[atomic_load(&d->store_direct)]);
+	fprintf(out, ",\"cpu\":\"%s\",\"cpu_best\":\"%s\"", wfs_cpu_name(d->cpu), wfs_cpu_name(wfs_cpu_best()));
 	for (unsigned i = 0; i < nr; i++)
 		if (v[i].unit == SECONDS)
 			fprintf(out, ",\"%s\":%.6f", v[i].name, (double)v[i].value / 1e9);
+		else if (v[i].unit == SETTING && !v[i].value)
+			fprintf(out, ",\"%s\":null", v[i].name);
 		else
 			fprintf(out, ",\"%s\":%" PRIu64, v[i].name, v[i].value);
 	fputs(",\"request_sizes\":[", out);
@@ -150,13 +169,17 @@ static void print_table(struct wfsd *d, FILE *out, const struct value *v, unsign
 {
 	fprintf(out, "%-28s%s\n%-28s%s\n", "store", d->store_path, "mount", d->mount_path);
 	fprintf(out, "%-28s%s, process %ld\n", "weightfsd", wfs_version(), (long)getpid());
-	fprintf(out, "%-28s%s\n", "decoder", wfs_cpu_name(d->cpu));
+	fprintf(out, "%-28s%s, O_DIRECT %s\n", "file system of the store", d->store_fs,
+		direct_names[atomic_load(&d->store_direct)]);
+	fprintf(out, "%-28s%s (best here: %s)\n", "decoder", wfs_cpu_name(d->cpu), wfs_cpu_name(wfs_cpu_best()));
 	for (unsigned i = 0; i < nr; i++) {
 		fprintf(out, "%-28s", v[i].label);
 		if (v[i].unit == SECONDS)
 			fprintf(out, "%.3f s\n", (double)v[i].value / 1e9);
 		else if (v[i].unit == BYTES)
 			print_bytes(out, v[i].value);
+		else if (v[i].unit == SETTING && !v[i].value)
+			fputs("unknown\n", out);
 		else
 			fprintf(out, "%" PRIu64 "\n", v[i].value);
 	}

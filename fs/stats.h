@@ -20,7 +20,6 @@ struct wfsd_stats {
 	_Atomic uint64_t bad_blocks, bad_files, timeouts;
 	_Atomic uint64_t opens, lookups, heads_read;
 	_Atomic uint64_t open_handles, open_files; /* gauges: they fall, too */
-	_Atomic uint64_t read_ahead_kb;		   /* as found when the mount was made */
 };
 
 static inline void wfsd_count(_Atomic uint64_t *counter, uint64_t n)

@@ -3,12 +3,14 @@
 #include "fs.h"
 #include "mount_check.h"
 
+#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
 #include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/file.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/time.h>
@@ -17,7 +19,7 @@
 
 /* ---- where it lies --------------------------------------------------------------------------------------------- */
 
-enum { NR_PLACES = 3, CLIENT_TIMEOUT_SEC = 2 };
+enum { NR_PLACES = 3, CLIENT_TIMEOUT_SEC = 2, BACKLOG = 8 };
 
 /* The i-th directory to try for a user's sockets; false: there is none. */
 static bool place(unsigned i, uid_t uid, char *dir_ret, size_t room)
@@ -111,32 +113,94 @@ static void *serve(void *arg)
 	}
 }
 
-/* Binds in the first place that works. 0 or the errno. */
-static int bind_somewhere(int fd, unsigned major, unsigned minor, struct sockaddr_un *addr_ret)
+/* Whether it is a socket at which nobody listens. */
+static bool is_abandoned(const struct sockaddr_un *addr)
+{
+	struct stat st;
+	if (lstat(addr->sun_path, &st) || !S_ISSOCK(st.st_mode))
+		return false;
+	int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+	bool refused = fd >= 0 && connect(fd, (const struct sockaddr *)addr, sizeof(*addr)) && errno == ECONNREFUSED;
+	if (fd >= 0)
+		close(fd);
+	return refused;
+}
+
+/* Remove what killed daemons have left. The directory is locked: no socket is between bind and listen. */
+static void remove_abandoned(const char *path)
+{
+	DIR *dir = opendir(path);
+	struct dirent *entry;
+	struct sockaddr_un addr;
+	unsigned major_nr, minor_nr;
+	char c;
+
+	while (dir && (entry = readdir(dir))) {
+		if (sscanf(entry->d_name, "%u-%u.soc%c", &major_nr, &minor_nr, &c) != 3 || c != 'k' ||
+		    !socket_addr(path, major_nr, minor_nr, &addr))
+			continue;
+		if (!strcmp(strrchr(addr.sun_path, '/') + 1, entry->d_name) && is_abandoned(&addr))
+			unlink(addr.sun_path);
+	}
+	if (dir)
+		closedir(dir);
+}
+
+/* Whoever binds or removes holds the lock of the directory. -1: somebody holds it for too long, being stopped. */
+static int lock_dir(const char *path)
+{
+	enum { LOCK_TRIES = 100, LOCK_PAUSE_MSEC = 10 };
+	int fd = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+
+	for (int i = 0; fd >= 0 && i < LOCK_TRIES; i++) {
+		if (!flock(fd, LOCK_EX | LOCK_NB))
+			return fd;
+		poll(NULL, 0, LOCK_PAUSE_MSEC);
+	}
+	if (fd >= 0)
+		close(fd);
+	return -1;
+}
+
+/* 0 or the errno. */
+static int bind_in(const char *dir, int fd, const struct sockaddr_un *addr)
+{
+	int lock = lock_dir(dir), err = 0;
+
+	if (lock >= 0)
+		remove_abandoned(dir);
+	unlink(addr->sun_path); /* device numbers are unique: it cannot be of a daemon that lives */
+	if (bind(fd, (const struct sockaddr *)addr, sizeof(*addr)))
+		err = errno;
+	else if (listen(fd, BACKLOG)) {
+		err = errno;
+		unlink(addr->sun_path);
+	}
+	if (lock >= 0)
+		close(lock);
+	return err;
+}
+
+/* Listens in the first place that works. 0 or the errno. */
+static int bind_somewhere(int fd, const struct wfsd *d, struct sockaddr_un *addr_ret)
 {
 	char dir[sizeof(addr_ret->sun_path)];
 	int err = ENOENT;
 
 	for (unsigned i = 0; i < NR_PLACES; i++) {
-		if (!place(i, geteuid(), dir, sizeof(dir)) || !socket_addr(dir, major, minor, addr_ret))
+		if (!place(i, geteuid(), dir, sizeof(dir)) || !socket_addr(dir, d->major, d->minor, addr_ret))
 			continue;
-		if (mkdir(dir, 0700) && errno != EEXIST) {
+		if (mkdir(dir, 0700) && errno != EEXIST)
 			err = errno;
-			continue;
-		}
-		if (!is_private(dir, geteuid())) {
-			err = EPERM;
-			continue;
-		}
-		unlink(addr_ret->sun_path); /* of a daemon that was killed: device numbers are unique */
-		if (!bind(fd, (struct sockaddr *)addr_ret, sizeof(*addr_ret)))
+		else
+			err = is_private(dir, geteuid()) ? bind_in(dir, fd, addr_ret) : EPERM;
+		if (!err)
 			return 0;
-		err = errno;
 	}
 	return err;
 }
 
-struct wfsd_stats_server *wfsd_stats_server_new(struct wfsd *d, unsigned major, unsigned minor)
+struct wfsd_stats_server *wfsd_stats_server_new(struct wfsd *d)
 {
 	struct wfsd_stats_server *s = malloc(sizeof(*s));
 	int err;
@@ -149,10 +213,10 @@ struct wfsd_stats_server *wfsd_stats_server_new(struct wfsd *d, unsigned major, 
 		err = errno;
 		goto fail;
 	}
-	err = bind_somewhere(s->fd, major, minor, &s->addr);
+	err = bind_somewhere(s->fd, d, &s->addr);
 	if (err)
 		goto fail;
-	if (listen(s->fd, 8) || pipe2(s->stop_pipe, O_CLOEXEC)) {
+	if (pipe2(s->stop_pipe, O_CLOEXEC)) {
 		err = errno;
 		goto fail_bound;
 	}
@@ -214,6 +278,22 @@ static int connect_to(const struct wfsd_mount *m)
 	return -err;
 }
 
+static pid_t peer_pid(int fd)
+{
+	struct ucred peer;
+	socklen_t len = sizeof(peer);
+	return getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &peer, &len) ? 0 : peer.pid;
+}
+
+pid_t wfsd_stats_server_pid(const struct wfsd_mount *m)
+{
+	int fd = connect_to(m);
+	pid_t pid = fd < 0 ? 0 : peer_pid(fd);
+	if (fd >= 0)
+		close(fd);
+	return pid;
+}
+
 int wfsd_stats_client(const char *mountpoint, int json)
 {
 	struct wfsd_mount m;
@@ -236,10 +316,14 @@ int wfsd_stats_client(const char *mountpoint, int json)
 	size_t total = 0;
 	while (n > 0 && (n = recv(fd, buf, sizeof(buf), 0)) > 0)
 		total += fwrite(buf, 1, (size_t)n, stdout);
+	if (n < 0 || !total)
+		fprintf(stderr, "weightfsd: %s: the daemon, process %ld, does not answer: it is stopped or hangs\n",
+			mountpoint, (long)peer_pid(fd));
 	close(fd);
-	if (n < 0 || !total || fflush(stdout)) {
-		fprintf(stderr, "weightfsd: %s: no answer from the daemon\n", mountpoint);
+	if (n < 0 || !total)
 		return 1;
-	}
-	return 0;
+	if (!fflush(stdout))
+		return 0;
+	fprintf(stderr, "weightfsd: cannot write the output: %s\n", strerror(errno));
+	return 1;
 }

@@ -7,16 +7,22 @@
 #ifndef WFSD_STATS_SOCKET_H
 #define WFSD_STATS_SOCKET_H
 
+#include <sys/types.h>
+
 struct wfsd;
+struct wfsd_mount;
 struct wfsd_stats_server;
 
-/* Starts the thread that answers. NULL: not possible, and logged why; the mount works without. */
-struct wfsd_stats_server *wfsd_stats_server_new(struct wfsd *d, unsigned major, unsigned minor);
+/* Starts the thread that answers, and removes sockets that killed daemons have left. NULL: not possible, and logged
+ * why; the mount works without. */
+struct wfsd_stats_server *wfsd_stats_server_new(struct wfsd *d);
 /* Stops it and removes the socket. server may be NULL. */
 void wfsd_stats_server_free(struct wfsd_stats_server *server);
 /* Only removes the socket: for an exit that cannot wait for threads. */
 void wfsd_stats_server_unlink(struct wfsd_stats_server *server);
 
+/* The process that serves a mount, also one that does not answer. 0: unknown. */
+pid_t wfsd_stats_server_pid(const struct wfsd_mount *mount);
 /* weightfsd --stats: prints to stdout. The exit status; after a failure with one line on stderr. */
 int wfsd_stats_client(const char *mountpoint, int json);
 
