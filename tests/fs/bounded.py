@@ -1,4 +1,5 @@
-"""bounded.py SECONDS DAEMON COMMAND...: run the command and end with its status; 124 when it takes too long.
+"""bounded.py SECONDS DAEMON COMMAND...: run the command and end with its status, 128 + N after signal N; 124 when it
+takes too long.
 
 Then the command hangs, and a reader that waits for its mount cannot be killed: what the threads of the daemon (a process
 id) and of the command wait for is printed, the daemon is killed, which wakes the reader, and then the command.
@@ -39,7 +40,8 @@ def main():
     seconds, daemon, command = float(sys.argv[1]), int(sys.argv[2]), sys.argv[3:]
     child = subprocess.Popen(command, start_new_session=True)
     try:
-        return child.wait(seconds)
+        status = child.wait(seconds)
+        return status if status >= 0 else 128 - status
     except subprocess.TimeoutExpired:
         print(f"hangs, {seconds:g} s: {' '.join(command)[:500]}", file=sys.stderr)
         for pid in [daemon, *of_session(child.pid)[:4]]:
@@ -50,4 +52,4 @@ def main():
         return 124
 
 
-sys.exit(main() & 0xFF)
+sys.exit(main())

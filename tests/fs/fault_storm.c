@@ -169,5 +169,7 @@ int main(int argc, char **argv)
 			_exit(0);
 		}
 	}
-	return wait_all(pid, nr[1]);
+	int failed = wait_all(pid, nr[1]);
+	free(pid);
+	return failed;
 }

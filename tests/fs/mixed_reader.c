@@ -221,5 +221,6 @@ int main(int argc, char **argv)
 	}
 	for (uint64_t i = 0; i < nr[1]; i++)
 		pthread_join(worker[i].id, NULL);
+	free(worker);
 	return 0;
 }

@@ -13,7 +13,8 @@ sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), ".."
 import zoo  # noqa: E402
 
 COLUMNS = 4096
-ROWS = (1024, 256, 1024, 512, 1)  # of the tensors, over and over
+ROWS = (1024, 256, 1024, 512, 1)  # of the tensors, over and over; an eighth of them in small files
+SMALL_MIB = 16
 NOISE_SHIFT = 1009  # odd: page borders fall into place again only after more tensors than a file has
 
 
@@ -23,7 +24,7 @@ def shard(mib, dtype, seed):
     header, parts, end = {}, [], 0
     while end < mib << 20:
         nr = len(parts)
-        rows = ROWS[nr % len(ROWS)]
+        rows = -(-ROWS[nr % len(ROWS)] // (8 if mib < SMALL_MIB else 1))
         begin = (NOISE_SHIFT * nr % (ROWS[0] * COLUMNS)) * bits // 8
         part = memoryview(noise)[begin : begin + rows * COLUMNS * bits // 8]
         header[f"layers.{nr // len(ROWS)}.{nr % len(ROWS)}"] = zoo.entry(dtype, [rows, COLUMNS], end, end + len(part))

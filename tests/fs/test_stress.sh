@@ -10,7 +10,7 @@
 runs=${WFS_STORM_RUNS:-1} seed=${WFS_STORM_SEED:-1}
 processes=16 threads=64 faults=1000 mib=32
 if is_thread_sanitized; then
-	processes=4 threads=16 faults=200 mib=4
+	processes=8 threads=32 faults=400 mib=8
 elif is_sanitized; then
 	processes=8 threads=32 faults=500 mib=16
 fi
