@@ -1,40 +1,34 @@
 """bench.py [OPTION...]: measure the read path, every figure beside its references, in one run. `make bench` calls it.
 
-Status 0: all was measured and every byte was right; 1: not; 2: wrong use. Speed itself never fails.
+A row is one way to read (rows.py), a setting what is cached and how fast the disk is, a subject who serves the bytes.
+In each repeat every row is read from every subject, each time from a new mount, in another order each time.
+
+Status 0: all was measured and every byte was right; 1: not; 2: wrong use. That something is slow is no failure.
 """
 import argparse
 import contextlib
+import datetime
+import fcntl
 import fnmatch
+import importlib.util
 import json
 import os
+import platform
+import shutil
 import signal
-import statistics
 import sys
 
 from corpus import Corpus, check_safetensors
-from lab import COLD, MEMORY, SETTINGS, THROTTLED, WARM, Failed, Lab, Lmz, Mounted, Plain, Throttle, Weightfs, run
-from rows import ROWS
+from lab import Failed, Lab, Lmz, Mounted, Plain, Throttle, Weightfs, read_text, run
+from plot import draw
+from report import Result, Verdict, as_json, print_table, print_verdicts
+from rows import ROWS, THROTTLED, WARM, wanted
+
+HERE = os.path.dirname(os.path.abspath(__file__))
 
 
 def say(text):
     print(text, file=sys.stderr, flush=True)
-
-
-class Result:
-    """Of one row in one setting: figures by subject, in the order of the repeats; None where a subject took no part."""
-
-    def __init__(self, row, setting):
-        self.row = row
-        self.setting = setting
-        self.runs = {}
-
-    def median(self, subject):
-        return statistics.median(self.row.value(run) for run in self.runs[subject] if run)
-
-    def ratio(self, subject, other):
-        """The median of the ratios of runs of the same repeat."""
-        pairs = zip(self.runs[subject], self.runs[other])
-        return statistics.median(self.row.ratio(self.row.value(a), self.row.value(b)) for a, b in pairs if a and b)
 
 
 class Bench:
@@ -42,132 +36,275 @@ class Bench:
         self.args = args
         self.lab = lab
         self.corpus = corpus
-        self.reader = os.path.join(args.build, "tests/bench/reader")
-        self.wrong = []
+        self.failures = []
 
     def command(self, row, setting):
-        names = self.corpus.names(row.part)[:row.files]
-        warm = ["-W"] if setting == WARM else []
-        return [self.reader, row.args[0], *warm, *row.args[1:], *(os.path.join("{root}", name) for name in names)]
+        names = [os.path.join("{root}", name) for name in self.corpus.names(row.part)[:row.files]]
+        if row.args[0].endswith(".py"):
+            return [sys.executable, os.path.join(HERE, row.args[0]), *names]
+        reader_args = list(row.args[1:])
+        if self.args.quick and "-n" in reader_args:
+            reader_args[reader_args.index("-n") + 1] = "20"
+        return [self.lab.cache.reader, row.args[0], *(["-W"] if setting == WARM else []), *reader_args, *names]
 
-    def measure(self, row, setting):
-        result = Result(row, setting)
-        command = self.command(row, setting)
-        for repeat in range(self.args.repeats):
-            first = repeat % len(self.lab.subjects)
-            for subject in self.lab.subjects[first:] + self.lab.subjects[:first]:
-                runs = result.runs.setdefault(subject.name, [])
-                runs.append(self.lab.measure(subject, setting, row.part, command))
-        self.check(result)
-        return result
+    def measure(self, results):
+        """Fills results, repeat after repeat."""
+        repeats = max((result.repeats for result in results), default=0)
+        for repeat in range(repeats):
+            for result in results:
+                if repeat < result.repeats:
+                    self.measure_once(result, repeat, f"{repeat + 1}/{repeats} {result.setting}/{result.row.name}")
 
-    def check(self, result):
-        right = result.runs["plain"][0]["hash"]
-        for name, runs in result.runs.items():
-            if name != "null" and any(run and run["hash"] != right for run in runs):
-                self.wrong.append(f"{result.setting}/{result.row.name}: {name} gave wrong bytes")
+    def measure_once(self, result, repeat, title):
+        say(title)
+        command = self.command(result.row, result.setting)
+        subjects = self.lab.subjects
+        first = repeat % len(subjects)
+        for subject in subjects[first:] + subjects[:first]:
+            runs = result.runs.setdefault(subject.name, [])
+            if None in runs: # it has failed: once is enough
+                runs.append(None)
+                continue
+            try:
+                runs.append(self.lab.measure(subject, result.setting, result.row.part, command))
+            except Failed as error:
+                runs.append(None)
+                self.fail(result, f"{subject.name}: {error}")
 
+    def fail(self, result, text):
+        self.failures.append(f"{result.setting}/{result.row.name}: {text}")
+        say(self.failures[-1])
 
-def print_results(results):
-    for setting, text in SETTINGS.items():
-        chosen = [result for result in results if result.setting == setting]
-        if not chosen:
-            continue
-        print(f"\n{setting}: {text}")
-        for result in chosen:
-            line = f"  {result.row.title:24} {result.row.unit:7}"
-            for name in result.runs:
-                line += f" {name} {result.median(name):.2f}"
-                for other in ("plain", "null"):
-                    if other in result.runs and name not in ("plain", other):
-                        line += f" (/{other} {result.ratio(name, other):.2f})"
-            print(line)
-
-
-def parse_args():
-    parser = argparse.ArgumentParser(prog="make bench BENCH_ARGS=...", description="Measure the read path.")
-    parser.add_argument("--build", required=True, metavar="DIR", help="where weightfs and the tools are built")
-    parser.add_argument("--work", metavar="DIR", help="for the corpus and the mounts (BUILD/bench)")
-    parser.add_argument("--model", required=True, metavar="FILE", help="a safetensors file")
-    parser.add_argument("--rows", metavar="PATTERN", action="append", help="only these, such as memory/* or */mmap")
-    parser.add_argument("--subjects", metavar="NAME,...", default="plain,null,weightfs,avx2")
-    parser.add_argument("--repeats", type=int, default=5)
-    parser.add_argument("--throttle", type=int, default=400, metavar="MB/S")
-    parser.add_argument("--lmz", metavar="PATH", help="lmz, to be measured beside")
-    parser.add_argument("--json", metavar="FILE")
-    return parser.parse_args()
+    def compare_bytes(self, results):
+        """What everyone but the null daemon gave must be what lies on the disk."""
+        for result in results:
+            right = {run["hash"] for run in result.runs.get("plain", []) if run}
+            for name, runs in result.runs.items():
+                if name != "null" and {run["hash"] for run in runs if run} - right:
+                    self.fail(result, f"{name} gave wrong bytes")
 
 
-def wanted_rows(args):
+# ---- what there is to measure -----------------------------------------------------------------------------------------
+
+def choose_rows(args):
+    """(results to fill, reasons why rows are left out)"""
+    results, skipped = [], []
     for row in ROWS:
+        reason = None
+        if row.name == "tensors" and not all(map(importlib.util.find_spec, ("safetensors", "ml_dtypes"))):
+            reason = f"{sys.executable} has no safetensors and ml_dtypes"
         for setting in row.settings:
             name = f"{setting}/{row.name}"
-            if not args.rows or any(fnmatch.fnmatch(name, p) or row.name == p for p in args.rows):
-                yield row, setting
+            if args.rows and not any(fnmatch.fnmatch(name, p) or row.name == p for p in args.rows):
+                continue
+            if reason:
+                skipped.append((name, reason))
+                continue
+            least = row.least_repeats if setting == "cold" and not args.quick else 1
+            results.append(Result(row, setting, max(args.repeats, least)))
+    return results, skipped
 
 
 def make_subjects(args, corpus):
-    build, mnt = args.build, lambda name: os.path.join(args.work, "mnt", name)
-    weightfs = os.path.join(build, "weightfs")
-    makers = {
-        "plain": lambda: Plain("plain", corpus.path("plain")),
-        "null": lambda: Mounted("null", corpus.path("store"), mnt("null"), os.path.join(build, "tests/bench/null_daemon")),
-        "weightfs": lambda: Weightfs("weightfs", corpus.path("store"), mnt("weightfs"), weightfs, "auto"),
-        "lmz": lambda: Lmz("lmz", corpus.path("lmz"), mnt("lmz"), args.lmz),
-    }
-    subjects = []
-    for name in args.subjects.split(","):
-        if name in makers:
-            subjects.append(makers[name]())
-        else:
-            subjects.append(Weightfs(name, corpus.path("store"), mnt(name), weightfs, name))
-    return subjects
+    """(subjects, reasons why some are left out)"""
+    def mounted(kind, name, tree, program, *more):
+        return kind(name, corpus.path(tree), os.path.join(args.work, "mnt", name), program, *more)
+
+    weightfs = os.path.join(args.build, "weightfs")
+    supported = cpu_variants(weightfs, args.model)
+    subjects = [Plain("plain", corpus.path("plain")),
+                mounted(Mounted, "null", "store", os.path.join(args.build, "tests/bench/null_daemon")),
+                mounted(Weightfs, "weightfs", "store", weightfs, "auto")]
+    skipped = []
+    for variant in args.cpu.split(","):
+        if variant in supported:
+            subjects.append(mounted(Weightfs, variant, "store", weightfs, variant))
+        elif variant:
+            skipped.append((variant, "this CPU lacks it"))
+    if args.lmz:
+        subjects.append(mounted(Lmz, "lmz", "lmz", args.lmz))
+    else:
+        skipped.append(("lmz", "it is not installed (pip install lmzip; --lmz PATH)"))
+    return subjects, skipped
 
 
-def match_read_ahead(subjects, part):
-    """The null daemon's mounts get the read-ahead that weightfsd chose for its own."""
-    weightfs = next(subject for subject in subjects if isinstance(subject, Weightfs))
+def memory_speeds(weightfs, path):
+    """memcpy and decoding, in memory, on one core."""
+    return json.loads(run([weightfs, "bench", path, "--json", "--passes", "3", "--sample", "256M"]))
+
+
+def cpu_variants(weightfs, path):
+    found = json.loads(run([weightfs, "bench", path, "--json", "--passes", "1", "--sample", "1M"]))
+    return [v["variant"] for v in found["decode"]]
+
+
+def make_throttle(args, results):
+    """(the throttle or None, reasons); takes rows that need it out of results when there is none."""
+    needing = [result for result in results if result.setting == THROTTLED]
+    if not needing:
+        return None, []
     try:
-        weightfs.mount(part, None)
-        with open(weightfs.bdi_file(), encoding="ascii") as f:
-            kb = int(f.read())
-    finally:
-        weightfs.unmount()
+        return Throttle(args.work, args.throttle * 1_000_000), []
+    except (Failed, OSError) as error:
+        for result in needing:
+            results.remove(result)
+        return None, [(f"{THROTTLED}/{result.row.name}", str(error)) for result in needing]
+
+
+def learn_from_mount(subjects, part):
+    """Mounts each weightfs once: {name: CPU variant}. The null daemon's mounts get the read-ahead of weightfs'."""
+    variants = {}
+    for subject in subjects:
+        if isinstance(subject, Weightfs):
+            try:
+                subject.mount(part, None)
+                variants[subject.name] = subject.stats["cpu"]
+                kb = int(read_text(subject.bdi_file()))
+            finally:
+                subject.unmount()
     for subject in subjects:
         if subject.name == "null":
             subject.read_ahead_kb = kb
-    return kb
+    return variants, kb
+
+
+def describe_machine(work):
+    with open("/proc/cpuinfo", encoding="utf-8", errors="replace") as f:
+        cpu = next((line.split(":", 1)[1].strip() for line in f if line.startswith("model name")), platform.machine())
+    kind = run(["stat", "-f", "-c", "%T", work]).strip()
+    return {"cpu": cpu, "processors": os.cpu_count(), "kernel": platform.release(), "file_system": kind,
+            "memory_bytes": os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES"),
+            "date": datetime.date.today().isoformat()}
+
+
+# ---- the run ----------------------------------------------------------------------------------------------------------
+
+def print_head(doc):
+    machine, speeds, sizes = doc["machine"], doc["in_memory"], doc["model"]
+    print(f"{machine['processors']} x {machine['cpu']}, Linux {machine['kernel']}, {machine['file_system']}, "
+          f"{machine['date']}")
+    print(f"{sizes['name']}: {sizes['raw_bytes'] / 1e6:.0f} MB, packed {sizes['stored_bytes'] / 1e6:.0f} MB; "
+          f"read-ahead {doc['read_ahead_kb']} KiB; weightfs decodes by {doc['variants']['weightfs']}")
+    print(f"in memory, one core, GB/s: memcpy {speeds['memcpy_gbps']:.1f}, decoding with hash "
+          + ", ".join(f"{v['variant']} {v['checked_gbps']:.1f}" for v in speeds["decode"]))
+    print("Figures are medians of alternating runs; a ratio is the median of the ratios within a repeat, "
+          "more is faster.")
+
+
+def measure_all(args, stack):
+    """The whole run; returns the exit status."""
+    results, skipped = choose_rows(args)
+    if not results:
+        say("bench: no such row; --list names them")
+        return 2
+    check_safetensors(args.model)
+    corpus = Corpus(args.work, args.model, os.path.join(args.build, "weightfs"), args.lmz,
+                    2000 if args.quick else 500_000)
+    corpus.make({result.row.part: None for result in results} | {"model": None}, say)
+    subjects, more = make_subjects(args, corpus)
+    skipped += more
+    throttle, more = make_throttle(args, results)
+    skipped += more
+    programs = [os.path.join(args.build, name) for name in ("weightfsd", "tests/bench/null_daemon")]
+    lab = Lab(os.path.join(args.build, "tests/bench/reader"), programs, subjects, throttle)
+    stack.enter_context(contextlib.closing(lab))
+    variants, read_ahead_kb = learn_from_mount(subjects, "model")
+    raw, stored = corpus.sizes("model")
+    doc = {"machine": describe_machine(args.work), "variants": variants, "read_ahead_kb": read_ahead_kb,
+           "model": {"name": args.model_name, "raw_bytes": raw, "stored_bytes": stored},
+           "in_memory": memory_speeds(os.path.join(args.build, "weightfs"), corpus.packed_model()),
+           "repeats": args.repeats, "throttle_mbps": args.throttle, "subjects": [s.name for s in subjects]}
+    bench = Bench(args, lab, corpus)
+    bench.measure(results)
+    bench.compare_bytes(results)
+    verdicts = [Verdict(w, results) for w in wanted(variants)]
+    doc |= as_json(results, verdicts)
+    doc["skipped"] = [{"what": what, "reason": reason} for what, reason in skipped]
+    doc["failures"] = bench.failures
+    write_out(args, doc, results, verdicts)
+    return 1 if bench.failures else 0
+
+
+def write_out(args, doc, results, verdicts):
+    print_head(doc)
+    print_table(results, doc["subjects"], verdicts, args.throttle)
+    print_verdicts(verdicts)
+    for item in doc["skipped"]:
+        print(f"not measured: {item['what']}: {item['reason']}")
+    for text in doc["failures"]:
+        print(f"FAILED {text}")
+    if args.json:
+        with open(args.json, "w", encoding="utf-8") as f:
+            json.dump(doc, f, indent=1)
+            f.write("\n")
+    if args.svg:
+        with open(args.svg, "w", encoding="utf-8") as f:
+            f.write(draw(doc))
+
+
+def parse_args():
+    parser = argparse.ArgumentParser(prog="make bench BENCH_ARGS=...", description="Measure the read path.",
+                                     allow_abbrev=False)
+    parser.add_argument("--build", metavar="DIR", default="build", help="where weightfs and the tools are built")
+    parser.add_argument("--work", metavar="DIR", help="for corpus and mounts, on the disk to measure (BUILD/bench)")
+    parser.add_argument("--model", metavar="PATH", help="a safetensors file, or a folder: its largest (synthetic BF16)")
+    parser.add_argument("--rows", metavar="PATTERN", action="append", help="only these, such as 'memory/*' or mmap")
+    parser.add_argument("--list", action="store_true", help="name the rows and leave")
+    parser.add_argument("--repeats", type=int, metavar="N", help="5; the first rows in the cold 9 at least")
+    parser.add_argument("--quick", action="store_true", help="one repeat of few operations: no figures to show around")
+    parser.add_argument("--cpu", default="avx2", metavar="NAME,...", help="variants to force, beside the best (avx2)")
+    parser.add_argument("--throttle", type=int, default=400, metavar="MB/S", help="of the throttled disk (400)")
+    parser.add_argument("--lmz", metavar="PATH", default=shutil.which("lmz"), help="measured beside, when there is one")
+    parser.add_argument("--json", metavar="FILE", help="also write every figure")
+    parser.add_argument("--svg", metavar="FILE", help="also draw a plot")
+    args = parser.parse_args()
+    if args.repeats is None:
+        args.repeats = 1 if args.quick else 5
+    if args.repeats < 1 or args.throttle < 1:
+        parser.error("--repeats and --throttle take 1 or more")
+    args.build = os.path.abspath(args.build)
+    args.work = os.path.abspath(args.work or os.path.join(args.build, "bench"))
+    if not args.list:
+        choose_model(parser, args)
+    return args
+
+
+def choose_model(parser, args):
+    if not args.model:
+        parser.error("--model is needed (make bench gives one)")
+    if os.path.isdir(args.model):
+        found = [os.path.join(args.model, name) for name in os.listdir(args.model) if name.endswith(".safetensors")]
+        if not found:
+            parser.error(f"{args.model}: no .safetensors file")
+        args.model = max(found, key=os.path.getsize)
+    if not os.path.isfile(args.model):
+        parser.error(f"{args.model}: no such file")
+    args.model_name = os.path.join(*os.path.abspath(args.model).split(os.sep)[-2:])
 
 
 def main():
     args = parse_args()
-    args.work = os.path.abspath(args.work or os.path.join(args.build, "bench"))
+    if args.list:
+        for row in ROWS:
+            for setting in row.settings:
+                print(f"{setting + '/' + row.name:24} {row.title}")
+        return 0
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))
-    rows = list(wanted_rows(args))
-    check_safetensors(args.model)
-    corpus = Corpus(args.work, args.model, os.path.join(args.build, "weightfs"), args.lmz, 500_000)
-    corpus.make(sorted({row.part for row, _ in rows}), say)
-    subjects = make_subjects(args, corpus)
-    throttle = None
-    if any(setting == THROTTLED for _, setting in rows):
-        throttle = Throttle(args.work, args.throttle * 1_000_000)
-    lab = Lab(os.path.join(args.build, "tests/bench/reader"), subjects, throttle)
-    with contextlib.closing(lab):
-        match_read_ahead(subjects, rows[0][0].part)
-        bench = Bench(args, lab, corpus)
-        results = []
-        for row, setting in rows:
-            say(f"{setting}/{row.name}")
-            results.append(bench.measure(row, setting))
-    print_results(results)
-    for text in bench.wrong:
-        say(text)
-    return 1 if bench.wrong else 0
+    os.makedirs(args.work, exist_ok=True)
+    with contextlib.ExitStack() as stack:
+        lock = stack.enter_context(open(os.path.join(args.work, "lock"), "w", encoding="ascii"))
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            return measure_all(args, stack)
+        except BlockingIOError:
+            say(f"bench: another one is running in {args.work}")
+        except Failed as error:
+            say(f"bench: {error}")
+    return 1
 
 
 if __name__ == "__main__":
     try:
         sys.exit(main())
-    except Failed as error:
-        say(f"bench: {error}")
+    except KeyboardInterrupt:
         sys.exit(1)

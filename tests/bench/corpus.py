@@ -139,6 +139,9 @@ class Corpus:
     def make_lmz(self, part, folder):
         run([self.lmz, "add", self.path("plain", part), "--store", folder, "--name", part, "--quiet"])
 
+    def packed_model(self):
+        return self.path("store", "model", self.names("model")[0] + ".wfs")
+
     def sizes(self, part):
         """Bytes of a part, plain and packed."""
         names = self.names(part)

@@ -8,7 +8,9 @@ import os
 import subprocess
 import time
 
-DEADLINE_SECONDS = 300  # of any single step: reached only when something hangs
+from rows import COLD, THROTTLED
+
+DEADLINE_SECONDS = 900  # of any single step: reached only when something hangs
 
 
 class Failed(Exception):
@@ -44,8 +46,11 @@ def write_text(path, text):
 # ---- the page cache ---------------------------------------------------------------------------------------------------
 
 class PageCache:
-    def __init__(self, reader):
+    """programs: what the measured processes are started from; their pages stay, whatever else is dropped."""
+
+    def __init__(self, reader, programs):
         self.reader = reader
+        self.programs = programs
         self.can_drop = os.access("/proc/sys/vm/drop_caches", os.W_OK)
 
     def resident(self, folder):
@@ -57,6 +62,7 @@ class PageCache:
         run([self.reader, "evict", *files_below(folder)])
         if self.can_drop:
             write_text("/proc/sys/vm/drop_caches", "3")
+            run([self.reader, "load", *self.programs])
         resident, _ = self.resident(folder)
         if resident:
             raise Failed(f"{folder}: {resident} bytes stay in the page cache")
@@ -145,7 +151,7 @@ class Subject:
     def mount(self, part, enter):
         pass
 
-    def unmount(self):
+    def unmount(self, lazy=False):
         pass
 
     def root(self, part):
@@ -179,18 +185,19 @@ class Mounted(Subject):
 
     def mount(self, part, enter):
         output = run(self.command(part), preexec_fn=enter)
-        if not os.path.ismount(self.mnt):
+        if not is_mounted(self.mnt):
             raise Failed(f"{self.name}: the mount command is done but there is no mount")
         self.daemon = self.find_daemon(output)
-        if self.read_ahead_kb is not None:
+        if self.read_ahead_kb is not None and self.read_ahead_kb != int(read_text(self.bdi_file())):
             write_text(self.bdi_file(), str(self.read_ahead_kb))
 
-    def unmount(self):
-        if not os.path.ismount(self.mnt):
-            return
-        run(["umount", self.mnt] if os.geteuid() == 0 else ["fusermount3", "-u", self.mnt])
+    def unmount(self, lazy=False):
+        if is_mounted(self.mnt):
+            tool = ["umount"] if os.geteuid() == 0 else ["fusermount3", "-u"]
+            run([*tool, *(["-l" if os.geteuid() == 0 else "-z"] if lazy else []), self.mnt])
         if self.daemon is not None:
             wait_until(f"the end of {self.name}'s daemon", lambda: process_ended(self.daemon))
+            self.daemon = None
 
     def bdi_file(self):
         dev = os.stat(self.mnt).st_dev
@@ -229,6 +236,12 @@ class Lmz(Mounted):
         return os.path.join(self.mnt, part)
 
 
+def is_mounted(path):
+    """Also when its daemon is dead, where os.path.ismount says no."""
+    with open("/proc/self/mounts", encoding="utf-8", errors="surrogateescape") as f:
+        return any(line.split()[1].replace("\\040", " ") == path for line in f)
+
+
 def process_ended(pid):
     try:
         state = read_text(f"/proc/{pid}/stat").rpartition(")")[2].split()[0]
@@ -239,20 +252,15 @@ def process_ended(pid):
 
 # ---- the lab ----------------------------------------------------------------------------------------------------------
 
-COLD, MEMORY, THROTTLED, WARM = "cold", "memory", "throttled", "warm"
-SETTINGS = {
-    COLD: "nothing cached",
-    MEMORY: "the store in the page cache, a new mount (plain: the file in the page cache)",
-    THROTTLED: "nothing cached, the disk held to {rate:.0f} MB/s",
-    WARM: "read a second time through the same mount",
-}
-
-
 class Lab:
-    def __init__(self, reader, subjects, throttle):
+    """throttle may be None."""
+
+    def __init__(self, reader, programs, subjects, throttle):
         self.subjects = subjects
         self.throttle = throttle
-        self.cache = PageCache(reader)
+        self.cache = PageCache(reader, programs)
+        for subject in subjects:
+            subject.unmount(lazy=True)  # what a killed run has left
 
     def measure(self, subject, setting, part, command):
         """What one run prints, a dictionary, in a fresh mount. In the command, {root} is where the files are."""
@@ -271,6 +279,6 @@ class Lab:
     def close(self):
         for subject in self.subjects:
             with contextlib.suppress(Failed):
-                subject.unmount()
+                subject.unmount(lazy=True)
         if self.throttle:
             self.throttle.close()
