@@ -274,7 +274,7 @@ bool bench_run(const char *path, int fd, const struct bench_opts *opts, struct b
 		wfs_reader_info(b.reader[WFS_CPU_SCALAR], &info);
 		result_ret->raw_bytes = info.head.raw_len;
 		result_ret->sample_bytes = b.raw_len;
-		result_ret->saved_percent = saved_percent(info.head.raw_len, (uint64_t)st.st_size);
+		result_ret->stored_bytes = (uint64_t)st.st_size;
 	}
 	free(b.comp);
 	free(b.want);

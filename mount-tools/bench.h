@@ -16,9 +16,9 @@ struct bench_variant {
 };
 
 struct bench_result {
-	uint64_t raw_bytes, sample_bytes;
+	uint64_t raw_bytes, stored_bytes, sample_bytes;
 	unsigned nr_passes;
-	double saved_percent, memcpy_gbps;
+	double memcpy_gbps;
 	unsigned nr_variants;
 	struct bench_variant variant[WFS_NR_CPUS];
 };

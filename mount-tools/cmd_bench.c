@@ -108,14 +108,14 @@ static void print_json(const struct bench_result *r)
 		json_end(&j);
 	}
 	json_end(&j);
-	json_real(&j, "saved_percent", r->saved_percent, 4);
+	json_real(&j, "saved_percent", saved_percent(r->raw_bytes, r->stored_bytes), 4);
 	json_end(&j);
 }
 
 static void print_table(const char *path, const struct bench_result *r)
 {
-	char sample[SIZE_TEXT_BYTES], raw[SIZE_TEXT_BYTES];
-	out_line("%s: %s, %.2f %% saved", path, size_text(raw, r->raw_bytes), r->saved_percent);
+	char sample[SIZE_TEXT_BYTES], raw[SIZE_TEXT_BYTES], saved[SAVED_TEXT_BYTES];
+	out_line("%s: %s, %s", path, size_text(raw, r->raw_bytes), saved_text(saved, r->raw_bytes, r->stored_bytes, 2));
 	printf("one thread, GB/s of original bytes, %s of blocks, best of %u passes a block\n\n",
 	       size_text(sample, r->sample_bytes), r->nr_passes);
 	printf("%-12s %8s %8s %8s %8s %8s\n", "variant", "decode", "/memcpy", "checked", "/memcpy", "encode");
@@ -163,7 +163,7 @@ int cmd_bench(const struct command *self, int argc, char **argv)
 		if (!take_option(c, &opts, &json))
 			return EXIT_USAGE;
 	}
-	if (!check_nr_arguments(self, argc - optind, 1, 1))
+	if (!check_arguments(self, argc - optind, argv + optind, 1, 1))
 		return EXIT_USAGE;
 	fd = open_container(argv[optind]);
 	if (fd < 0)

@@ -113,7 +113,7 @@ int cmd_cat(const struct command *self, int argc, char **argv)
 		if (c == 'j' ? !parse_threads("cat", optarg, &nr_threads) : !parse_cpu("cat", optarg, &opts.cpu))
 			return EXIT_USAGE;
 	}
-	if (!check_nr_arguments(self, argc - optind, 1, -1))
+	if (!check_arguments(self, argc - optind, argv + optind, 1, -1))
 		return EXIT_USAGE;
 	for (int i = optind; i < argc; i++)
 		ok = cat_path(argv[i], &opts, nr_threads) && ok;

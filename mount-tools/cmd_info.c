@@ -85,10 +85,11 @@ static void print_store_json(const struct store *s)
 static void print_store(const struct store *s)
 {
 	char raw[SIZE_TEXT_BYTES], stored[SIZE_TEXT_BYTES], other[SIZE_TEXT_BYTES], all[SIZE_TEXT_BYTES];
+	char saved[SAVED_TEXT_BYTES];
 	out_line("%s", s->path);
-	printf("  containers   %llu: %s stored as %s, %.2f %% saved\n", (unsigned long long)s->nr_containers,
+	printf("  containers   %llu: %s stored as %s, %s\n", (unsigned long long)s->nr_containers,
 	       size_text(raw, s->raw_bytes), size_text(stored, s->stored_bytes),
-	       saved_percent(s->raw_bytes, s->stored_bytes));
+	       saved_text(saved, s->raw_bytes, s->stored_bytes, 2));
 	if (s->nr_damaged)
 		printf("  damaged      %llu\n", (unsigned long long)s->nr_damaged);
 	printf("  other files  %llu: %s\n", (unsigned long long)s->nr_others, size_text(other, s->other_bytes));
@@ -161,7 +162,7 @@ int cmd_info(const struct command *self, int argc, char **argv)
 		else
 			return common_option(self, c);
 	}
-	if (!check_nr_arguments(self, argc - optind, 1, 1))
+	if (!check_arguments(self, argc - optind, argv + optind, 1, 1))
 		return EXIT_USAGE;
 	path = argv[optind];
 	fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);

@@ -20,7 +20,7 @@ int cmd_mount(const struct command *self, int argc, char **argv)
 		if (c == 'o')
 			*next++ = optarg;
 	}
-	if (!check_nr_arguments(self, argc - optind, 2, 2)) {
+	if (!check_arguments(self, argc - optind, argv + optind, 2, 2)) {
 		status = EXIT_USAGE;
 	} else {
 		*next++ = "--";

@@ -16,7 +16,7 @@ int cmd_stats(const struct command *self, int argc, char **argv)
 			return common_option(self, c);
 		json = true;
 	}
-	if (!check_nr_arguments(self, argc - optind, 1, 1))
+	if (!check_arguments(self, argc - optind, argv + optind, 1, 1))
 		return EXIT_USAGE;
 	const char *with_json[] = {NULL, "--stats", "--json", "--", argv[optind], NULL};
 	const char *without[] = {NULL, "--stats", "--", argv[optind], NULL};

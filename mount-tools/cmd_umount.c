@@ -121,7 +121,7 @@ int cmd_umount(const struct command *self, int argc, char **argv)
 			return common_option(self, c);
 		lazy = true;
 	}
-	if (!check_nr_arguments(self, argc - optind, 1, 1))
+	if (!check_arguments(self, argc - optind, argv + optind, 1, 1))
 		return EXIT_USAGE;
 	path = resolve(argv[optind]);
 	if (!path) {

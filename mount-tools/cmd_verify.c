@@ -306,7 +306,7 @@ int cmd_verify(const struct command *self, int argc, char **argv)
 			return EXIT_USAGE;
 	}
 	nr_paths = argc - optind;
-	if (!check_nr_arguments(self, nr_paths, 1, -1))
+	if (!check_arguments(self, nr_paths, argv + optind, 1, -1))
 		return EXIT_USAGE;
 	if (v.json) {
 		json_init(&v.out, stdout);

@@ -33,8 +33,9 @@ int cmd_bench(const struct command *self, int argc, char **argv);
 	}
 int common_option(const struct command *self, int c);
 
-/* Exactly so many arguments after the options, or a message and false. high < 0: no limit. */
-bool check_nr_arguments(const struct command *self, int nr, int low, int high) MUST_CHECK;
+/* Whether there are so many arguments after the options, none of them empty: all are paths. If not, a message was
+ * printed. high < 0: no limit. */
+bool check_arguments(const struct command *self, int nr, char **arguments, int low, int high) MUST_CHECK;
 
 /* Become the daemon: the one beside this program, else the installed one, else the first in PATH. Returns the exit
  * status of the failure; a message was printed. argv[0] is set here. */

@@ -22,28 +22,48 @@ static int try_dir(const char *dir, const char **argv)
 	return sys_errno;
 }
 
+/* The directory of the running program in self[PATH_MAX], or NULL. */
+static const char *own_dir(char *self)
+{
+	ssize_t len = readlink("/proc/self/exe", self, PATH_MAX - 1);
+	char *slash;
+	if (len <= 0)
+		return NULL;
+	self[len] = '\0';
+	slash = strrchr(self, '/');
+	if (slash)
+		*slash = '\0';
+	return slash ? self : NULL;
+}
+
 int exec_daemon(const char **argv)
 {
-	static const char *const installed[] = {SBINDIR, BINDIR};
-	char self[PATH_MAX];
-	ssize_t len = readlink("/proc/self/exe", self, sizeof(self) - 1);
-	char *slash;
+	char self[PATH_MAX], *looked = xstrdup("");
+	const char *const dirs[] = {own_dir(self), SBINDIR, BINDIR};
+	const char *where = NULL;
 	int sys_errno = ENOENT;
-	if (len > 0) {
-		self[len] = '\0';
-		slash = strrchr(self, '/');
-		if (slash) {
-			*slash = '\0';
-			sys_errno = try_dir(self, argv);
-		}
+	for (unsigned i = 0; sys_errno == ENOENT && i < ARRAY_LEN(dirs); i++) {
+		char *longer;
+		if (!dirs[i] || (i && dirs[0] && !strcmp(dirs[i], dirs[0])))
+			continue;
+		where = dirs[i];
+		sys_errno = try_dir(where, argv);
+		longer = xasprintf("%s%s, ", looked, dirs[i]);
+		free(looked);
+		looked = longer;
 	}
-	for (unsigned i = 0; sys_errno == ENOENT && i < ARRAY_LEN(installed); i++)
-		sys_errno = try_dir(installed[i], argv);
 	if (sys_errno == ENOENT) {
+		where = "PATH";
 		argv[0] = daemon_name;
 		execvp(daemon_name, (char *const *)argv);
 		sys_errno = errno;
 	}
-	msg("cannot run the daemon %s: %s", daemon_name, strerror(sys_errno));
+	if (sys_errno == ENOENT)
+		msg("cannot run the daemon: there is no %s in %sor PATH: install it with `make && sudo make install` "
+		    "in the sources of weightfs",
+		    daemon_name, looked);
+	else
+		msg("cannot run the daemon: %s in %s: %s", daemon_name, where, strerror(sys_errno));
+	free(looked);
 	return EXIT_FAILED;
 }

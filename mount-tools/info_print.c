@@ -81,11 +81,12 @@ void info_print(const struct info *info, const struct info_opts *opts)
 {
 	const struct wfs_head *h = &info->wfs.head;
 	char raw[SIZE_TEXT_BYTES], stored[SIZE_TEXT_BYTES], sha[SHA256_TEXT_BYTES], mtime[64];
+	char saved[SAVED_TEXT_BYTES];
 	time_text(mtime, sizeof(mtime), h->mtime_sec, h->mtime_nsec);
 	out_line("%s", info->path);
 	printf("  original   %llu bytes (%s)\n", (unsigned long long)h->raw_len, size_text(raw, h->raw_len));
-	printf("  stored     %llu bytes (%s), %.3f %% saved\n", (unsigned long long)info->stored_bytes,
-	       size_text(stored, info->stored_bytes), saved_percent(h->raw_len, info->stored_bytes));
+	printf("  stored     %llu bytes (%s), %s\n", (unsigned long long)info->stored_bytes,
+	       size_text(stored, info->stored_bytes), saved_text(saved, h->raw_len, info->stored_bytes, 3));
 	printf("  modified   %s\n  sha256     %s\n", mtime, sha256_text(sha, h->sha256));
 	printf("  blocks     %llu of at most %u KiB, %llu regions, %u coders, %u pools\n",
 	       (unsigned long long)info->wfs.nr_blocks, 1u << (h->block_log2 - 10),

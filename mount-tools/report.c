@@ -81,14 +81,14 @@ static void add_json(struct report *r, const char *path, const struct outcome *o
 
 static void add_line(const struct report *r, const char *path, const struct outcome *out)
 {
-	char raw[SIZE_TEXT_BYTES], stored[SIZE_TEXT_BYTES];
+	char raw[SIZE_TEXT_BYTES], stored[SIZE_TEXT_BYTES], saved[SAVED_TEXT_BYTES];
 	if (r->opts.quiet)
 		return;
 	size_text(raw, out->raw_bytes);
 	size_text(stored, out->stored_bytes);
 	if (out->action == ACTION_CONVERTED)
-		out_line("%s: %s -> %s, %.2f %% saved%s", path, raw, stored,
-			 saved_percent(out->raw_bytes, out->stored_bytes), r->opts.dry_run ? " (estimate)" : "");
+		out_line("%s: %s -> %s, %s%s", path, raw, stored,
+			 saved_text(saved, out->raw_bytes, out->stored_bytes, 2), r->opts.dry_run ? " (estimate)" : "");
 	else if (r->opts.verbose && out->action != ACTION_FAILED)
 		out_line("%s: %s", path, action_name(r, out->action));
 }
@@ -179,6 +179,7 @@ static void end_lines(const struct report *r, double seconds)
 	static const enum action listed[] = {ACTION_COPIED, ACTION_LINKED,  ACTION_PRESENT,
 					     ACTION_KEPT,   ACTION_IGNORED, ACTION_FAILED};
 	char raw_text[SIZE_TEXT_BYTES], stored_text[SIZE_TEXT_BYTES], rate_text[SIZE_TEXT_BYTES], rate[48] = "";
+	char saved[SAVED_TEXT_BYTES];
 	uint64_t raw, stored;
 	sums(r, &raw, &stored);
 	if (!r->opts.dry_run && seconds > 0)
@@ -188,8 +189,8 @@ static void end_lines(const struct report *r, double seconds)
 	for (unsigned i = 0; i < ARRAY_LEN(listed); i++)
 		if (r->nr[listed[i]])
 			printf(", %llu %s", (unsigned long long)r->nr[listed[i]], action_name(r, listed[i]));
-	printf(": %s -> %s, %.2f %% saved, %.1f s%s\n", size_text(raw_text, raw), size_text(stored_text, stored),
-	       saved_percent(raw, stored), seconds, rate);
+	printf(": %s -> %s, %s, %.1f s%s\n", size_text(raw_text, raw), size_text(stored_text, stored),
+	       saved_text(saved, raw, stored, 2), seconds, rate);
 }
 
 bool report_end(struct report *r, const char *stopped)

@@ -141,12 +141,13 @@ static bool check_nesting(const struct transfer *t)
 }
 
 /* Create the destination directory of a tree, durably. */
-static bool make_destination(const struct transfer *t)
+static bool make_destination(struct transfer *t)
 {
 	const char *path = t->opts->destination;
 	char *parent;
 	int fd, ret;
-	if (mkdir(path, 0700)) {
+	t->made_destination = !mkdir(path, 0700);
+	if (!t->made_destination) {
 		struct stat st;
 		if (errno != EEXIST)
 			return fail(t, path, strerror(errno));
@@ -179,11 +180,8 @@ static bool open_destination(struct transfer *t)
 	if (!t->single) {
 		if (!make_destination(t))
 			return false;
-		if (!check_nesting(t)) {
-			if (!existed)
-				rmdir(path);
+		if (!check_nesting(t))
 			return false;
-		}
 	}
 	if (!t->single || (existed && S_ISDIR(st.st_mode))) {
 		t->dst_root = open_dir(path);
@@ -320,12 +318,21 @@ static bool run(struct transfer *t)
 	return report_end(t->report, stop_text(t));
 }
 
+/* A failure before anything was written leaves nothing. */
+static void remove_empty_destination(const struct transfer *t)
+{
+	if (t->made_destination)
+		rmdir(t->opts->destination);
+}
+
 int transfer_run(const struct transfer_ops *ops, const struct transfer_opts *opts)
 {
 	struct transfer t = {.ops = ops, .opts = opts, .in_place = !opts->destination, .src_root = -1, .dst_root = -1};
 	bool ok;
 	block_signals(&t);
 	ok = run(&t);
+	if (!ok)
+		remove_empty_destination(&t);
 	progress_free(t.progress);
 	report_free(t.report);
 	tree_free(&t.tree);

@@ -41,6 +41,7 @@ struct transfer {
 	const struct transfer_ops *ops;
 	const struct transfer_opts *opts;
 	bool in_place, single;
+	bool made_destination;	/* it was not there before */
 	int src_root, dst_root; /* the same in place */
 	struct tree tree;
 	/* Of a single file: the name it is known by (its symbolic link's perhaps), and the one it shall get or NULL. */

@@ -29,7 +29,7 @@ bool transfer_option(const struct command *self, int c, struct transfer_opts *op
 int transfer_start(const struct command *self, int nr, char **arguments, bool in_place, const struct transfer_ops *ops,
 		   struct transfer_opts *opts)
 {
-	if (!check_nr_arguments(self, nr, 1, 1))
+	if (!check_arguments(self, nr, arguments, 1, 1))
 		return EXIT_USAGE;
 	if (in_place && opts->destination) {
 		msg("%s: --in-place and -o exclude each other", self->name);
@@ -40,7 +40,7 @@ int transfer_start(const struct command *self, int nr, char **arguments, bool in
 		return EXIT_USAGE;
 	}
 	opts->source = arguments[0];
-	if (!*opts->source || (opts->destination && !*opts->destination)) {
+	if (opts->destination && !*opts->destination) {
 		msg("%s: a path is empty", self->name);
 		return EXIT_USAGE;
 	}

@@ -148,6 +148,16 @@ double saved_percent(uint64_t raw_bytes, uint64_t stored_bytes)
 	return 100 * ((double)raw_bytes - (double)stored_bytes) / (double)raw_bytes;
 }
 
+const char *saved_text(char buf[SAVED_TEXT_BYTES], uint64_t raw_bytes, uint64_t stored_bytes, int decimals)
+{
+	char more[SIZE_TEXT_BYTES];
+	if (stored_bytes <= raw_bytes)
+		snprintf(buf, SAVED_TEXT_BYTES, "%.*f %% saved", decimals, saved_percent(raw_bytes, stored_bytes));
+	else
+		snprintf(buf, SAVED_TEXT_BYTES, "%s more than the original", size_text(more, stored_bytes - raw_bytes));
+	return buf;
+}
+
 bool parse_number(const char *text, uint64_t low, uint64_t high, bool units, uint64_t *value_ret)
 {
 	static const char suffixes[] = "kMGT";

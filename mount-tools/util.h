@@ -38,6 +38,9 @@ enum { SIZE_TEXT_BYTES = 32 };
 const char *size_text(char buf[SIZE_TEXT_BYTES], uint64_t bytes);
 /* "34.02": how much smaller stored is than raw; below zero when it is larger; 0 for an empty file. */
 double saved_percent(uint64_t raw_bytes, uint64_t stored_bytes);
+/* For people: "34.02 % saved", or "8.24 kB more than the original", as of a tiny file. buf holds the result. */
+enum { SAVED_TEXT_BYTES = 64 };
+const char *saved_text(char buf[SAVED_TEXT_BYTES], uint64_t raw_bytes, uint64_t stored_bytes, int decimals);
 
 /* Parse all of text as a decimal number in low..high; "k", "M", "G", "T" (powers of 1024) may follow with units. */
 bool parse_number(const char *text, uint64_t low, uint64_t high, bool units, uint64_t *value_ret) MUST_CHECK;

@@ -103,10 +103,16 @@ int common_option(const struct command *self, int c)
 	return EXIT_USAGE; /* getopt has said why */
 }
 
-bool check_nr_arguments(const struct command *self, int nr, int low, int high)
+bool check_arguments(const struct command *self, int nr, char **arguments, int low, int high)
 {
-	if (nr >= low && (high < 0 || nr <= high))
-		return true;
+	bool empty = false;
+	for (int i = 0; i < nr; i++)
+		empty |= !*arguments[i];
+	if (nr >= low && (high < 0 || nr <= high)) {
+		if (empty)
+			msg("%s: a path is empty", self->name);
+		return !empty;
+	}
 	msg("%s: %s: usage: weightfs %s [OPTIONS] %s", self->name, nr < low ? "missing argument" : "too many arguments",
 	    self->name, self->usage);
 	return false;

@@ -248,6 +248,14 @@ documents()
 		[ -e "$path" ] || { echo "named but absent: $path"; return 1; }
 	done
 }
+# A pattern that matches nothing is an error, not a run in which nothing failed.
+wrong_pattern()
+{
+	local status=0
+	tests/run-tests.sh 'lint/*' 'no/such-test' >"$dir/said" 2>&1 || status=$?
+	cat "$dir/said"
+	[ "$status" = 2 ] && grep -q "No test matches 'no/such-test'" "$dir/said"
+}
 
 # ---- list and run -----------------------------------------------------------------------------------------------------
 
@@ -302,6 +310,18 @@ list_tests()
 	echo "install install_tree"
 	echo "documents/man man_pages"
 	echo "documents/paths documents"
+	echo "wrong-pattern wrong_pattern"
+}
+
+# matches PATTERN: whether one of the names on standard input does.
+matches()
+{
+	local name
+	while read -r name; do
+		# shellcheck disable=SC2053 # a pattern
+		[[ $name == $1 || $name == $1/* ]] && return 0
+	done
+	return 1
 }
 
 wanted()
@@ -309,8 +329,7 @@ wanted()
 	local pattern
 	[ ${#patterns[@]} -eq 0 ] && return 0
 	for pattern in "${patterns[@]}"; do
-		# shellcheck disable=SC2053 # a pattern
-		[[ $1 == $pattern || $1 == $pattern/* ]] && return 0
+		matches "$pattern" <<<"$1" && return 0
 	done
 	return 1
 }
@@ -362,6 +381,12 @@ main()
 			;;
 		*) patterns+=("$argument") ;;
 		esac
+	done
+
+	# A misspelt one must not look like a run in which nothing failed.
+	names=$(list_tests | cut -d' ' -f1)
+	for pattern in "${patterns[@]}"; do
+		matches "$pattern" <<<"$names" || { echo "No test matches '$pattern': tests/run-tests.sh -l lists them."; exit 2; }
 	done
 
 	mkdir -p "$BUILD/logs"

@@ -20,11 +20,17 @@ cp -a "$hub" "$dir/kept"
 # The links alone: word of where the files are, nothing done.
 for where in "$repo/snapshots/0123abcd" "$repo/snapshots"; do
 	expect 1 "pack $repo" weightfs pack "$where" -o "$dir/store"
+	[ ! -e "$dir/store" ] || fail "a failed pack leaves an empty directory"
 	expect 1 "pack $repo" weightfs pack --in-place "$where"
 done
 mkdir "$dir/broken"
 ln -s /nowhere/at/all "$dir/broken/link"
 expect 1 "broken symbolic links" weightfs pack "$dir/broken" -o "$dir/store"
+[ ! -e "$dir/store" ] || fail "a failed pack leaves an empty directory"
+# One that was there before stays.
+mkdir "$dir/empty"
+expect 1 "broken symbolic links" weightfs pack "$dir/broken" -o "$dir/empty"
+[ -d "$dir/empty" ] || fail "a failed pack removes somebody else's directory"
 same_tree "$dir/kept" "$hub"
 # One link names its file.
 ok weightfs pack "$repo/snapshots/0123abcd/model.safetensors" -o "$dir"

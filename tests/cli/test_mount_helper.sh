@@ -56,4 +56,8 @@ expect 1 "cannot run the daemon" "$weightfs" stats /m
 rm "$dir/bin/weightfsd"
 if [ ! -e /usr/local/sbin/weightfsd ] && ! command -v weightfsd >/dev/null; then
 	expect 1 "cannot run the daemon" "$helper" /s /m
+	# It says where it has looked and what to do.
+	for text in "no weightfsd in $dir/bin, " " or PATH" "make install"; do
+		grep -qF -- "$text" "$err" || fail "'$text' is not in: $(cat "$err")"
+	done
 fi

@@ -20,6 +20,13 @@ expect 2 "'nonsense'" weightfs nonsense
 expect 2 "'nonsense'" weightfs help nonsense
 expect 2 "'--nonsense'" weightfs --nonsense
 
+for command in pack unpack verify info cat stats umount bench; do
+	expect 2 "$command: a path is empty" weightfs "$command" ""
+done
+expect 2 "mount: a path is empty" weightfs mount "" "$dir"
+expect 2 "mount: a path is empty" weightfs mount "$dir" ""
+expect 2 "verify: a path is empty" weightfs verify "$dir" ""
+
 touch "$dir/file"
 mkdir "$dir/tree"
 expect 2 "where to" weightfs pack "$dir/file"

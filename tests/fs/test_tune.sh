@@ -28,12 +28,12 @@ stats_are()
 	"$WFS_PYTHON" -c 'import json, sys; d = json.load(open(sys.argv[1])); sys.exit(not eval(sys.argv[2]))' \
 		"$dir/stats" "$1" || fail "not true of the statistics: $1: $(cat "$dir/stats")"
 }
-# Sets $minor, $ahead (a file) and $control (a folder) for the mount.
+# Sets $ahead (a file) and $control (a folder) for the mount.
 find_settings()
 {
 	local device
 	device=$(awk -v mnt="$dir/mnt" '$5 == mnt { print $3 }' /proc/self/mountinfo)
-	minor=${device#*:} ahead=/sys/class/bdi/$device/read_ahead_kb control=$controls/${device#*:}
+	ahead=/sys/class/bdi/$device/read_ahead_kb control=$controls/${device#*:}
 }
 
 # Root: all is set, nothing to say.

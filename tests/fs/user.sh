@@ -1,4 +1,4 @@
-# shellcheck shell=bash
+# shellcheck shell=bash disable=SC2154 # of lib.sh
 # user.sh - what tests that mount as an ordinary user share; sourced after lib.sh. Ends the test with skip where that
 # cannot be tried. Runs the test once more in a mount namespace of its own when /dev/fuse is closed to others.
 [ "$(id -u)" = 0 ] || skip "needs root to become other users"
