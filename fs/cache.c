@@ -33,6 +33,7 @@ struct wfsd_cache {
 	struct shard shard[NR_SHARDS];
 	size_t nr_buckets; /* of each shard, a power of two */
 	size_t cap_bytes;
+	_Atomic uint64_t ahead_bytes, ahead_used, ahead_wasted, ahead_wasted_bytes;
 	pthread_mutex_t lock; /* from here */
 	struct wfsd_arena *arena;
 	struct wfsd_slot_queue kept, spent;
@@ -125,8 +126,23 @@ static void memory_put(struct wfsd_cache *c, void *buf, size_t len)
 	}
 }
 
+/* A claimed slot has its first reader, or will never have one. Under the shard's lock, or when nobody finds the slot.
+ */
+static void ahead_ends(struct wfsd_cache *c, struct wfsd_slot *slot, bool used)
+{
+	const uint64_t bytes = wfsd_cache_bytes(slot->raw_len);
+
+	slot->ahead = false;
+	atomic_fetch_sub_explicit(&c->ahead_bytes, bytes, memory_order_relaxed);
+	atomic_fetch_add_explicit(used ? &c->ahead_used : &c->ahead_wasted, 1, memory_order_relaxed);
+	if (!used)
+		atomic_fetch_add_explicit(&c->ahead_wasted_bytes, bytes, memory_order_relaxed);
+}
+
 static void slot_free(struct wfsd_cache *c, struct wfsd_slot *slot)
 {
+	if (slot->ahead)
+		ahead_ends(c, slot, false);
 	memory_put(c, slot->raw, slot->raw_len);
 	free(slot);
 }
@@ -207,10 +223,19 @@ static struct wfsd_slot *slot_new(struct wfsd_cache *c, uint64_t file, uint64_t 
 	return slot;
 }
 
+/* Frees a slot that nobody has seen. */
+static void slot_drop(struct wfsd_cache *c, struct wfsd_slot *slot)
+{
+	wfsd_cache_buffer_put(c, slot->raw, slot->raw_len);
+	free(slot);
+}
+
 /* Pins the slot if it is there. Under the shard's lock. */
-static enum wfsd_cache_answer slot_pin(struct shard *s, struct wfsd_slot *slot)
+static enum wfsd_cache_answer slot_pin(struct wfsd_cache *c, struct shard *s, struct wfsd_slot *slot)
 {
 	slot->pins++;
+	if (slot->ahead)
+		ahead_ends(c, slot, true);
 	atomic_store_explicit(&slot->used_again, true, memory_order_relaxed);
 	*(slot->state == WFSD_READY ? &s->hits : &s->waits) += 1;
 	return slot->state == WFSD_READY ? WFSD_HIT : WFSD_WAIT;
@@ -227,7 +252,7 @@ enum wfsd_cache_answer wfsd_cache_get(struct wfsd_cache *c, uint64_t file, uint6
 	p = chain_find(c, s, file, block);
 	if (*p) {
 		*slot_ret = *p;
-		answer = slot_pin(s, *p);
+		answer = slot_pin(c, s, *p);
 	}
 	pthread_mutex_unlock(&s->lock);
 	if (answer != WFSD_FILL)
@@ -240,17 +265,43 @@ enum wfsd_cache_answer wfsd_cache_get(struct wfsd_cache *c, uint64_t file, uint6
 	p = chain_find(c, s, file, block);
 	if (*p) { /* another thread was faster */
 		*slot_ret = *p;
-		answer = slot_pin(s, *p);
+		answer = slot_pin(c, s, *p);
 	} else {
 		*slot_ret = *p = fresh;
 		s->misses++;
 	}
 	pthread_mutex_unlock(&s->lock);
-	if (answer != WFSD_FILL) {
-		wfsd_cache_buffer_put(c, fresh->raw, raw_len);
-		free(fresh);
-	}
+	if (answer != WFSD_FILL)
+		slot_drop(c, fresh);
 	return answer;
+}
+
+bool wfsd_cache_claim(struct wfsd_cache *c, uint64_t file, uint64_t block, uint32_t raw_len,
+		      struct wfsd_slot **slot_ret)
+{
+	struct shard *s = shard_of(c, file, block);
+	struct wfsd_slot *fresh, **p;
+	bool there;
+
+	pthread_mutex_lock(&s->lock);
+	there = *chain_find(c, s, file, block);
+	pthread_mutex_unlock(&s->lock);
+	fresh = there ? NULL : slot_new(c, file, block, raw_len);
+	if (!fresh)
+		return false;
+	pthread_mutex_lock(&s->lock);
+	p = chain_find(c, s, file, block);
+	there = *p;
+	if (!there) {
+		*slot_ret = *p = fresh;
+		fresh->ahead = true;
+		s->misses++;
+		atomic_fetch_add_explicit(&c->ahead_bytes, wfsd_cache_bytes(raw_len), memory_order_relaxed);
+	}
+	pthread_mutex_unlock(&s->lock);
+	if (there)
+		slot_drop(c, fresh);
+	return !there;
 }
 
 void wfsd_cache_filled(struct wfsd_cache *c, struct wfsd_slot *slot, int err)
@@ -316,6 +367,16 @@ void wfsd_cache_put(struct wfsd_cache *c, struct wfsd_slot *slot, uint32_t serve
 		slot_free(c, slot);
 		pthread_mutex_unlock(&c->lock);
 	}
+}
+
+void wfsd_cache_ahead(struct wfsd_cache *c, struct wfsd_cache_ahead *ahead_ret)
+{
+	*ahead_ret = (struct wfsd_cache_ahead){
+		.bytes = atomic_load_explicit(&c->ahead_bytes, memory_order_relaxed),
+		.used = atomic_load_explicit(&c->ahead_used, memory_order_relaxed),
+		.wasted = atomic_load_explicit(&c->ahead_wasted, memory_order_relaxed),
+		.wasted_bytes = atomic_load_explicit(&c->ahead_wasted_bytes, memory_order_relaxed),
+	};
 }
 
 void wfsd_cache_stats(struct wfsd_cache *c, struct wfsd_cache_stats *stats_ret)

@@ -21,6 +21,7 @@
 #define WFSD_CACHE_H
 
 #include <stdatomic.h>
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -37,6 +38,7 @@ struct wfsd_slot {
 	struct wfsd_slot *chain; /* all from here to err: under the shard's lock */
 	uint32_t pins;
 	enum wfsd_slot_state state;
+	bool ahead; /* claimed ahead of readers, and none has come yet */
 	int err;
 	struct wfsd_slot *older, *newer; /* from here: under the cache's lock */
 	struct wfsd_slot_queue *queue;	 /* NULL: not READY yet, or leaving */
@@ -60,6 +62,10 @@ size_t wfsd_cache_bytes(uint32_t raw_len);
  * before it has filled this one, or two callers may wait for each other. */
 enum wfsd_cache_answer wfsd_cache_get(struct wfsd_cache *cache, uint64_t file, uint64_t block, uint32_t raw_len,
 				      struct wfsd_slot **slot_ret);
+/* The same for somebody who decodes ahead: true is WFSD_FILL; false: the block is there or comes, or there is no
+ * memory, and nothing is pinned. */
+bool wfsd_cache_claim(struct wfsd_cache *cache, uint64_t file, uint64_t block, uint32_t raw_len,
+		      struct wfsd_slot **slot_ret);
 /* err: 0 when slot->raw is right, else the errno that all who wait shall get. The pin stays. */
 void wfsd_cache_filled(struct wfsd_cache *cache, struct wfsd_slot *slot, int err);
 /* Returns when the slot is filled: 0 or the errno. */
@@ -75,6 +81,12 @@ struct wfsd_cache_stats {
 	uint64_t hits, misses, waits, evictions;
 	uint64_t used_bytes, cap_bytes, overflow_bytes; /* overflow: above the cap */
 };
+/* Of the claimed blocks: what they hold of the cap before a reader comes; how many of them one came for; and those that
+ * went without. Cheap. */
+struct wfsd_cache_ahead {
+	uint64_t bytes, used, wasted, wasted_bytes;
+};
+void wfsd_cache_ahead(struct wfsd_cache *cache, struct wfsd_cache_ahead *ahead_ret);
 void wfsd_cache_stats(struct wfsd_cache *cache, struct wfsd_cache_stats *stats_ret);
 
 #endif

@@ -1,11 +1,13 @@
 /* fetch.h - reads and decodes the blocks of a request, on several threads when there are several.
  *
- * The thread that has the request works itself; idle workers help. So one block costs no hand-over, and a machine that
+ * Blocks that lie side by side in the container are read at once. The thread that has the request works itself; idle
+ * workers help to decode. So one block costs no hand-over, and a machine that
  * is busy with many requests decodes each on its own thread, without waking anybody.
  */
 #ifndef WFSD_FETCH_H
 #define WFSD_FETCH_H
 
+#include <stdbool.h>
 #include <stdint.h>
 
 struct wfsd;
@@ -24,7 +26,8 @@ struct wfsd_fetch *wfsd_fetch_new(unsigned nr_threads);
 /* No job may be left. fetch may be NULL. */
 void wfsd_fetch_free(struct wfsd_fetch *fetch);
 
-/* Fills all slots, with the block or with its error, and returns then. */
-void wfsd_fetch_run(struct wfsd *d, struct wfsd_file *file, const struct wfsd_job *jobs, unsigned nr);
+/* Fills all slots, with the block or with its error, and returns then. stream: the jobs are part of a longer read, as
+ * several jobs always are. */
+void wfsd_fetch_run(struct wfsd *d, struct wfsd_file *file, const struct wfsd_job *jobs, unsigned nr, bool stream);
 
 #endif

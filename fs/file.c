@@ -1,5 +1,6 @@
 /* file.c - see file.h. */
 #include "file.h"
+#include "ahead.h"
 #include "fs.h"
 #include "tree.h"
 
@@ -37,6 +38,8 @@ struct wfsd_files {
 static void file_free(struct wfsd *d, struct wfsd_file *file)
 {
 	wfs_reader_free(file->reader);
+	wfsd_readers_free(file->readers);
+	wfsd_bypass_close(file);
 	close(file->fd);
 	wfsd_tree_unref(d->tree, file->node);
 	free(file);
@@ -268,11 +271,13 @@ static int file_new(struct wfsd *d, struct wfsd_node *node, struct wfsd_file **f
 		return ENOMEM;
 	file->node = node;
 	file->refs = 1;
+	file->bypass.fd = WFSD_BYPASS_UNKNOWN;
 	err = -wfsd_node_open(d, node, O_RDONLY | O_NONBLOCK, &file->fd, &st);
 	if (err) {
 		free(file);
 		return err;
 	}
+	file->stored_len = (uint64_t)st.st_size;
 	wfsd_tree_ref(d->tree, node);
 	wfsd_count(&d->stats.open_files, 1);
 	if (node->ident.container)

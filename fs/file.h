@@ -12,6 +12,7 @@
 #include <stdint.h>
 #include <time.h>
 
+#include "load.h"
 #include "wfs.h"
 
 struct wfsd;
@@ -24,7 +25,10 @@ struct wfsd_file {
 	struct wfs_reader *reader; /* NULL: a plain file */
 	uint64_t raw_len;	   /* container: the size the mount shows */
 	uint64_t nr_blocks, memory_bytes;
+	uint64_t stored_len; /* of the file as it was opened */
 
+	struct wfsd_bypass bypass;
+	_Atomic(struct wfsd_readers *) readers; /* containers; NULL until the first read */
 	_Atomic int64_t hangs_until_nsec; /* a read was given up (reply.h) */
 	_Atomic uint64_t refs;		  /* falls to 0 only under the files' lock */
 	/* under the files' lock */

@@ -4,13 +4,15 @@
  *
  *     main -> ops -> lookup dir read      ops: one function a FUSE request, one reply each (reply)
  *                    |      |   |
- *                    tree   |   fetch     tree: nodes, what the kernel knows; fetch: decoding, on several threads
+ *                    tree   |   ahead     tree: nodes, what the kernel knows; ahead: decoding before it is asked for
+ *                    |      |   |
+ *                    |      |   fetch     fetch: decoding, on several threads
  *                    |      |   |
  *                    store  |   file      store: paths, versions, heads; file: open files and readers
  *                           |   |
  *                         arena cache     decoded blocks
  *
- * Threads: libfuse's (they do whole requests), the decode workers, the watchdog, the closer of kept files, the
+ * Threads: libfuse's (they do whole requests), the decode workers, those that decode ahead, the watchdog, the closer of kept files, the
  * statistics server, and the main thread, which waits for signals. No lock is held during a system call on the store,
  * decoding, or a reply.
  */
@@ -21,6 +23,7 @@
 #include <time.h>
 
 #include "cache.h"
+#include "crowd.h"
 #include "log.h"
 #include "opts.h"
 #include "stats.h"
@@ -40,6 +43,7 @@ struct wfsd_tree;
 struct wfsd_files;
 struct wfsd_heads;
 struct wfsd_fetch;
+struct wfsd_ahead;
 struct wfsd_requests;
 
 /* Constant once the mount is made, and each pointer's object locks itself. */
@@ -55,12 +59,14 @@ struct wfsd {
 	char store_fs[64];     /* the file system's type, as mount(8) calls it */
 	struct wfsd_init init;
 	_Atomic(enum wfsd_direct) store_direct;
+	struct wfsd_crowd crowd;
 	sem_t reads; /* bounds the reads at work, and with them pinned memory (read.c) */
 	struct wfsd_tree *tree;
 	struct wfsd_files *files;
 	struct wfsd_heads *heads;
 	struct wfsd_cache *cache;
 	struct wfsd_fetch *fetch;
+	struct wfsd_ahead *ahead;
 	struct wfsd_requests *requests;
 	struct wfsd_stats stats;
 };

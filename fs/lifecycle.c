@@ -14,6 +14,7 @@
  * waits on a semaphore and looks at its exit flag only when a signal interrupts that.
  */
 #include "lifecycle.h"
+#include "ahead.h"
 #include "fetch.h"
 #include "file.h"
 #include "fs.h"
@@ -39,6 +40,8 @@
 #include <unistd.h>
 
 enum { EXIT_SECONDS = 10, KICK = SIGUSR2, ENDED = SIGUSR1 };
+/* Threads that decode ahead, beyond one a processor: so many reads of the store may wait for the disk. */
+enum { AHEAD_EXTRA_THREADS = 3 };
 
 struct serving {
 	struct wfsd *d;
@@ -135,6 +138,7 @@ static bool state_new(struct wfsd *d)
 	const struct wfsd_opts *o = d->opts;
 	struct stat st;
 
+	d->crowd.limit_bytes = (uint64_t)WFSD_CROWD_BYTES * o->nr_threads;
 	if (fstat(d->root_fd, &st))
 		return false;
 	clock_gettime(CLOCK_MONOTONIC, &d->started);
@@ -145,11 +149,13 @@ static bool state_new(struct wfsd *d)
 	d->cache = wfsd_cache_new(o->cache_bytes);
 	d->requests = wfsd_requests_new(d, o->io_timeout);
 	d->fetch = wfsd_fetch_new(o->nr_threads);
-	return d->tree && d->files && d->heads && d->cache && d->requests && d->fetch;
+	d->ahead = wfsd_ahead_new(d, o->nr_threads + AHEAD_EXTRA_THREADS);
+	return d->tree && d->files && d->heads && d->cache && d->requests && d->fetch && d->ahead;
 }
 
 static void state_free(struct wfsd *d)
 {
+	wfsd_ahead_free(d, d->ahead);
 	wfsd_fetch_free(d->fetch);
 	wfsd_requests_free(d->requests);
 	wfsd_files_free(d, d->files);
@@ -177,6 +183,7 @@ static void *loop(void *arg)
 	}
 	/* Also what is asked from now on gets an answer: an error. */
 	fuse_session_unmount(s->session);
+	wfsd_ahead_stop(s->d, s->d->ahead);
 	atomic_store(&s->loop_ended, true);
 	pthread_kill(s->main, ENDED);
 	return NULL;

@@ -196,7 +196,7 @@ static void op_read(fuse_req_t req, fuse_ino_t ino, size_t size, off_t off, stru
 	wfsd_file_ref(file); /* after the watchdog's answer the handle may be released */
 	struct wfsd *d = fuse_req_userdata(req);
 	wfsd_begin_read(d, &r, req, file);
-	wfsd_read(&r, file, (uint64_t)off, size);
+	wfsd_read(&r, file, (uint64_t)off, size, fi->flags & O_DIRECT);
 	wfsd_file_put(d, file);
 }
 

@@ -8,6 +8,7 @@
  * keeps the sum over all reads below the cache's cap.
  */
 #include "read.h"
+#include "ahead.h"
 #include "cache.h"
 #include "fetch.h"
 #include "file.h"
@@ -39,6 +40,7 @@ struct plan {
 	unsigned nr;
 	size_t len;    /* bytes covered */
 	bool constant; /* at least one part is */
+	bool late;     /* at least one block was not ready */
 };
 
 /* Cuts what begins at off, at most len bytes, into parts, as many as the budget allows (at least one). */
@@ -48,7 +50,7 @@ static void plan_make(const struct wfsd_file *file, uint64_t off, size_t len, st
 
 	plan->nr = 0;
 	plan->len = 0;
-	plan->constant = false;
+	plan->constant = plan->late = false;
 	while (plan->len < len && plan->nr < MAX_PARTS) {
 		struct part *p = &plan->part[plan->nr];
 		struct wfs_extent extent;
@@ -110,10 +112,12 @@ static int plan_get(struct wfsd *d, struct wfsd_file *file, struct plan *plan)
 		}
 	}
 	if (nr_jobs)
-		wfsd_fetch_run(d, file, jobs, nr_jobs);
+		wfsd_fetch_run(d, file, jobs, nr_jobs, false);
 	for (unsigned i = 0; i < plan->nr && !err; i++)
-		if (wait[i])
+		if (wait[i]) {
+			plan->late = true;
 			err = wfsd_cache_wait(d->cache, plan->part[i].slot);
+		}
 	if (err)
 		plan_put(d, plan, false);
 	return err;
@@ -127,7 +131,10 @@ static bool reply_parts(struct wfsd_request *r, const struct plan *plan)
 		const struct part *p = &plan->part[i];
 		iov[i] = (struct iovec){.iov_base = p->slot->raw + p->skip, .iov_len = p->len};
 	}
-	return wfsd_reply_iov(r, iov, (int)plan->nr);
+	wfsd_active_begin(&r->d->crowd);
+	bool sent = wfsd_reply_iov(r, iov, (int)plan->nr);
+	wfsd_active_end(&r->d->crowd);
+	return sent;
 }
 
 static void copy_parts(const struct plan *plan, unsigned char *out)
@@ -147,20 +154,24 @@ static void copy_parts(const struct plan *plan, unsigned char *out)
 static int read_pieces(struct wfsd *d, struct wfsd_file *file, uint64_t off, size_t len, struct plan *plan,
 		       unsigned char *buf)
 {
+	bool late = false;
+
 	for (size_t done = 0; done < len; done += plan->len) {
 		if (done)
 			plan_make(file, off + done, len - done, plan);
 		int err = plan_get(d, file, plan);
 		if (err)
 			return err;
+		late |= plan->late;
 		copy_parts(plan, buf + done);
 		plan_put(d, plan, true);
 	}
+	plan->late = late;
 	return 0;
 }
 
 /* Both return the errno, or 0 when the request is answered. */
-static int read_container(struct wfsd_request *r, struct wfsd_file *file, uint64_t off, size_t size)
+static int read_container(struct wfsd_request *r, struct wfsd_file *file, uint64_t off, size_t size, bool o_direct)
 {
 	struct wfsd *d = r->d;
 	struct plan plan;
@@ -177,6 +188,7 @@ static int read_container(struct wfsd_request *r, struct wfsd_file *file, uint64
 		err = plan_get(d, file, &plan);
 		if (err)
 			return err;
+		wfsd_ahead_note(d, file, off, size, o_direct, plan.late);
 		if (reply_parts(r, &plan))
 			wfsd_count(&d->stats.bytes_served, size);
 		plan_put(d, &plan, true);
@@ -186,6 +198,8 @@ static int read_container(struct wfsd_request *r, struct wfsd_file *file, uint64
 	if (!buf)
 		return ENOMEM;
 	err = read_pieces(d, file, off, size, &plan, buf);
+	if (!err)
+		wfsd_ahead_note(d, file, off, size, o_direct, plan.late);
 	if (!err && wfsd_reply_buf(r, buf, size))
 		wfsd_count(&d->stats.bytes_served, size);
 	wfsd_cache_buffer_put(d->cache, buf, size);
@@ -223,7 +237,7 @@ static int read_plain(struct wfsd_request *r, struct wfsd_file *file, uint64_t o
 	return err;
 }
 
-void wfsd_read(struct wfsd_request *r, struct wfsd_file *file, uint64_t off, size_t size)
+void wfsd_read(struct wfsd_request *r, struct wfsd_file *file, uint64_t off, size_t size, bool o_direct)
 {
 	struct wfsd *d = r->d;
 	int err = 0;
@@ -237,15 +251,17 @@ void wfsd_read(struct wfsd_request *r, struct wfsd_file *file, uint64_t off, siz
 	}
 	while (sem_wait(&d->reads)) /* EINTR: once more */
 		;
+	wfsd_crowd_enter(&d->crowd, size);
 	if (!size)
 		wfsd_reply_buf(r, NULL, 0);
 	else if (size > WFSD_MAX_READ) /* never: it is the limit that the kernel was given */
 		err = EINVAL;
 	else
-		err = file->reader ? read_container(r, file, off, size) : read_plain(r, file, off, size);
+		err = file->reader ? read_container(r, file, off, size, o_direct) : read_plain(r, file, off, size);
 	if (err) {
 		wfsd_count(&d->stats.read_errors, 1);
 		wfsd_reply_err(r, err);
 	}
+	wfsd_crowd_leave(&d->crowd, size);
 	sem_post(&d->reads);
 }

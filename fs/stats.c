@@ -33,10 +33,12 @@ static unsigned collect(struct wfsd *d, struct value *v)
 	const struct wfsd_stats *s = &d->stats;
 	const struct wfsd_kernel has = wfsd_tune_now(d), wanted = wfsd_tune_wanted(d);
 	struct wfsd_cache_stats c;
+	struct wfsd_cache_ahead ahead;
 	struct timespec now;
 	unsigned nr = 0;
 
 	wfsd_cache_stats(d->cache, &c);
+	wfsd_cache_ahead(d->cache, &ahead);
 	clock_gettime(CLOCK_MONOTONIC, &now);
 	uint64_t up = (uint64_t)((now.tv_sec - d->started.tv_sec) * 1000000000 + now.tv_nsec - d->started.tv_nsec);
 	const struct value all[] = {
@@ -59,9 +61,13 @@ static unsigned collect(struct wfsd *d, struct value *v)
 		{"plain_reads", "reads of plain files", COUNT, s->plain_reads},
 		{"plain_bytes", "served of plain files", BYTES, s->plain_bytes},
 		{"blocks_decoded", "blocks decoded", COUNT, s->blocks_decoded},
+		{"ahead_blocks", "of them ahead of readers", COUNT, s->ahead_blocks},
+		{"ahead_used", "and read later", COUNT, ahead.used},
+		{"ahead_wasted", "and evicted unread", COUNT, ahead.wasted},
 		{"bytes_decoded", "decoded", BYTES, s->bytes_decoded},
 		{"decode_seconds", "decoding, all threads", SECONDS, s->decode_nsec},
 		{"stored_bytes_read", "read from the store", BYTES, s->comp_bytes_read},
+		{"direct_bytes_read", "of it past the page cache", BYTES, s->direct_bytes_read},
 		{"disk_seconds", "reading, all threads", SECONDS, s->disk_nsec},
 		{"cache_bytes", "cache in use", BYTES, c.used_bytes},
 		{"cache_cap_bytes", "cache cap", BYTES, c.cap_bytes},

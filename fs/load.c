@@ -1,0 +1,159 @@
+/* load.c - see load.h. */
+#include "load.h"
+#include "file.h"
+#include "fs.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/resource.h>
+#include <unistd.h>
+
+enum {
+	PAGE = 4096,  /* direct reads begin, end and land on multiples of this; every disk takes it */
+	FD_SHARE = 2, /* the descriptors for direct reads stay below this part of the limit */
+};
+
+/* ---- around the page cache ------------------------------------------------------------------------------------- */
+
+/* A second descriptor of the same inode, since O_DIRECT belongs to the open file. */
+static int direct_open(const struct wfsd_file *file)
+{
+	char path[32];
+	struct rlimit limit;
+	int fd;
+
+	snprintf(path, sizeof(path), "/proc/self/fd/%d", file->fd);
+	fd = open(path, O_RDONLY | O_DIRECT | O_CLOEXEC);
+	/* Descriptors are given from the lowest on: a high one means that they are running out. */
+	if (fd >= 0 && !getrlimit(RLIMIT_NOFILE, &limit) && (rlim_t)fd >= limit.rlim_cur / FD_SHARE) {
+		close(fd);
+		fd = -1;
+	}
+	return fd < 0 ? WFSD_BYPASS_NONE : fd;
+}
+
+static int direct_fd(struct wfsd_file *file)
+{
+	int fd = atomic_load_explicit(&file->bypass.fd, memory_order_acquire);
+
+	if (fd != WFSD_BYPASS_UNKNOWN)
+		return fd;
+	int fresh = direct_open(file);
+	if (atomic_compare_exchange_strong(&file->bypass.fd, &fd, fresh))
+		return fresh;
+	if (fresh >= 0)
+		close(fresh); /* another thread was faster */
+	return fd;
+}
+
+static const unsigned char *direct_map(struct wfsd_file *file)
+{
+	void *map = atomic_load_explicit(&file->bypass.map, memory_order_acquire);
+
+	if (map)
+		return map;
+	void *fresh = mmap(NULL, file->stored_len, PROT_NONE, MAP_SHARED, file->fd, 0);
+	if (fresh == MAP_FAILED)
+		return NULL;
+	if (atomic_compare_exchange_strong(&file->bypass.map, &map, fresh))
+		return fresh;
+	munmap(fresh, file->stored_len);
+	return map;
+}
+
+void wfsd_bypass_close(struct wfsd_file *file)
+{
+	if (file->bypass.map)
+		munmap(file->bypass.map, file->stored_len);
+	if (file->bypass.fd >= 0)
+		close(file->bypass.fd);
+}
+
+static bool page_is_cached(const unsigned char *map, uint64_t off)
+{
+	unsigned char resident;
+	return mincore((void *)(map + off / PAGE * PAGE), PAGE, &resident) || resident & 1;
+}
+
+/* Whether [off, off + len) is in the page cache, going by the first, the middle and the last page: a wrong guess costs
+ * time, as asking for all would. Where the kernel may not tell (mincore(2): a file that is not ours) it says yes. */
+static bool is_cached(struct wfsd_file *file, uint64_t off, size_t len)
+{
+	const unsigned char *map = direct_map(file);
+
+	if (!map || off + len > file->stored_len)
+		return true;
+	return page_is_cached(map, off) + page_is_cached(map, off + len / 2) + page_is_cached(map, off + len - 1) >= 2;
+}
+
+/* Reads [off, off + len) of the container into buf, which begins on a page and is two pages longer than len. Returns
+ * where the first byte is; NULL: it could not be read so. */
+static const unsigned char *direct_read(int fd, uint64_t off, size_t len, unsigned char *buf)
+{
+	const uint64_t from = off / PAGE * PAGE;
+	const size_t skip = off - from, want = (skip + len + PAGE - 1) / PAGE * PAGE;
+
+	for (size_t done = 0; done < skip + len;) {
+		ssize_t n = pread(fd, buf + done, want - done, (off_t)(from + done));
+		if (n < 0 && errno == EINTR)
+			continue;
+		if (n <= 0 || (done + (size_t)n < skip + len && n % PAGE))
+			return NULL;
+		done += (size_t)n;
+	}
+	return buf + skip;
+}
+
+/* ---- both ------------------------------------------------------------------------------------------------------ */
+
+bool wfsd_load_span(struct wfsd *d, struct wfsd_file *file, const struct wfs_block *first, const struct wfs_block *last,
+		    struct wfsd_loaded *loaded_ret)
+{
+	const size_t len = (size_t)(last->comp_off - first->comp_off) + last->comp_len;
+	int fd = direct_fd(file);
+	bool on_disk = fd < 0 || !is_cached(file, first->comp_off, len);
+
+	atomic_store_explicit(&file->bypass.on_disk, on_disk, memory_order_relaxed);
+	if (fd < 0) /* then let the disk at least begin with all of it */
+		posix_fadvise(file->fd, (off_t)first->comp_off, (off_t)len, POSIX_FADV_WILLNEED);
+	if (fd < 0 || !on_disk)
+		return false;
+	loaded_ret->buf_len = len + 2 * PAGE;
+	loaded_ret->buf = wfsd_cache_buffer_get(d->cache, loaded_ret->buf_len);
+	if (!loaded_ret->buf)
+		return false;
+	loaded_ret->comp = direct_read(fd, first->comp_off, len, loaded_ret->buf);
+	if (!loaded_ret->comp) {
+		wfsd_loaded_put(d, loaded_ret);
+		return false;
+	}
+	wfsd_count(&d->stats.direct_bytes_read, len);
+	wfsd_count(&d->stats.comp_bytes_read, len);
+	return true;
+}
+
+enum wfs_status wfsd_load_block(struct wfsd *d, struct wfsd_file *file, const struct wfs_block *block,
+				struct wfsd_loaded *loaded_ret, struct wfs_error *err)
+{
+	loaded_ret->buf_len = block->comp_len;
+	loaded_ret->buf = wfsd_cache_buffer_get(d->cache, loaded_ret->buf_len);
+	loaded_ret->comp = loaded_ret->buf;
+	if (!loaded_ret->buf) {
+		*err = (struct wfs_error){WFS_NO_MEMORY, 0, block->index, "no memory for its stored bytes"};
+		return WFS_NO_MEMORY;
+	}
+	enum wfs_status status = wfs_block_load(file->reader, block, block, loaded_ret->buf, err);
+	if (status == WFS_OK)
+		wfsd_count(&d->stats.comp_bytes_read, block->comp_len);
+	else
+		wfsd_loaded_put(d, loaded_ret);
+	return status;
+}
+
+void wfsd_loaded_put(struct wfsd *d, struct wfsd_loaded *loaded)
+{
+	wfsd_cache_buffer_put(d->cache, loaded->buf, loaded->buf_len);
+}
