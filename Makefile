@@ -31,8 +31,10 @@ MANDIR ?= $(PREFIX)/share/man
 MOUNTHELPERDIR ?= /sbin
 DESTDIR ?=
 # FUZZ_SECONDS: how long `make fuzz` runs each target. SRC: the model `make demo` uses instead of its own.
+# BENCH_ARGS: options of tests/bench/bench.py.
 FUZZ_SECONDS ?= 60
 SRC ?=
+BENCH_ARGS ?=
 
 # ---- flags --------------------------------------------------------------------------------------------------------
 
@@ -178,6 +180,10 @@ demo:
 	@tests/deps.sh demo
 	@$(MAKE) all
 	@BUILD='$(BUILD)' tests/demo/demo.sh '$(SRC)'
+bench:
+	@tests/deps.sh demo
+	@$(MAKE) all $(BENCH_TOOLS)
+	@BUILD='$(BUILD)' tests/bench/bench.sh $(BENCH_ARGS)
 
 # ---- install ------------------------------------------------------------------------------------------------------
 
@@ -211,6 +217,7 @@ help:
 	@echo 'Targets:'
 	@echo '  all        libraries, weightfs, weightfsd, mount.weightfs (the default)'
 	@echo '  demo       pack a real model, mount it, load it and compare; SRC=DIR: your own model'
+	@echo '  bench      measure reading through a mount beside its limits; BENCH_ARGS=--help'
 	@echo '  check      install what is missing, build, run all tests; TESTS="NAME...": some of them'
 	@echo '  lint       format, static analysis, shell scripts, layers, exported symbols'
 	@echo '  fuzz       run each fuzz target for FUZZ_SECONDS=$(FUZZ_SECONDS)'
@@ -223,7 +230,7 @@ help:
 	@echo '  CFLAGS CPPFLAGS LDFLAGS (added after our own)'
 
 FORCE:
-.PHONY: all libs tests units check lint fuzz demo install uninstall clean help FORCE
+.PHONY: all libs tests units check lint fuzz demo bench install uninstall clean help FORCE
 .DELETE_ON_ERROR:
 # The objects of the test programs are kept.
 .SECONDARY:

@@ -302,6 +302,10 @@ list_tests()
 			[ -e "$file" ] && echo "fs${variant:+-$variant}/${name#test_} mount_script ${variant:-.} $file"
 		done
 	done
+	for file in tests/bench/test_*.sh; do
+		name=$(basename "$file" .sh)
+		[ -e "$file" ] && echo "bench/${name#test_} mount_script . $file"
+	done
 	for file in tests/loaders/test_*.py; do
 		name=$(basename "$file" .py)
 		[ -e "$file" ] && echo "loaders/${name#test_} loader $file"

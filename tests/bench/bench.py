@@ -62,7 +62,7 @@ class Bench:
         first = repeat % len(subjects)
         for subject in subjects[first:] + subjects[:first]:
             runs = result.runs.setdefault(subject.name, [])
-            if None in runs: # it has failed: once is enough
+            if None in runs:  # it has failed: once is enough
                 runs.append(None)
                 continue
             try:
@@ -282,6 +282,14 @@ def choose_model(parser, args):
     args.model_name = os.path.join(*os.path.abspath(args.model).split(os.sep)[-2:])
 
 
+def interrupted(number, _):
+    """Only once: a second signal must not stop the cleaning up."""
+    for other in (signal.SIGINT, signal.SIGTERM):
+        signal.signal(other, signal.SIG_IGN)
+    say(f"bench: {signal.Signals(number).name}: cleaning up")
+    sys.exit(1)
+
+
 def main():
     args = parse_args()
     if args.list:
@@ -289,7 +297,8 @@ def main():
             for setting in row.settings:
                 print(f"{setting + '/' + row.name:24} {row.title}")
         return 0
-    signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))
+    for number in (signal.SIGINT, signal.SIGTERM):
+        signal.signal(number, interrupted)
     os.makedirs(args.work, exist_ok=True)
     with contextlib.ExitStack() as stack:
         lock = stack.enter_context(open(os.path.join(args.work, "lock"), "w", encoding="ascii"))
@@ -298,13 +307,10 @@ def main():
             return measure_all(args, stack)
         except BlockingIOError:
             say(f"bench: another one is running in {args.work}")
-        except Failed as error:
+        except (Failed, OSError) as error:
             say(f"bench: {error}")
     return 1
 
 
 if __name__ == "__main__":
-    try:
-        sys.exit(main())
-    except KeyboardInterrupt:
-        sys.exit(1)
+    sys.exit(main())

@@ -2,7 +2,8 @@
  *
  * It shows a store as weightfsd does, with the same mount options, INIT values and loop. A read of len bytes becomes
  * one pread of the stretch of the stored file that holds about as many compressed bytes, and one writev of len bytes
- * from a huge page. There is no decoding, no cache, no bookkeeping: what is left is the disk and the kernel.
+ * from a huge page. There is no decoding, no cache, no bookkeeping: what is left is the disk and the kernel. Only the
+ * header of a safetensors file is right, or no loader would go on.
  *
  * The process that is started prints the daemon's id and exits when the mount serves. The kernel's read-ahead is set by
  * whoever measures. Never installed.
@@ -113,8 +114,12 @@ static void op_read(fuse_req_t req, fuse_ino_t ino, size_t size, off_t off, stru
 		fuse_reply_err(req, EIO);
 		return;
 	}
-	const struct iovec iov = {.iov_base = d->reply, .iov_len = len};
-	fuse_reply_iov(req, &iov, 1);
+	size_t true_len = (uint64_t)off < node->head_len ? node->head_len - (size_t)off : 0;
+	if (true_len > len)
+		true_len = len;
+	const struct iovec iov[] = {{.iov_base = node->head + (true_len ? off : 0), .iov_len = true_len},
+				    {.iov_base = d->reply, .iov_len = len - true_len}};
+	fuse_reply_iov(req, iov + !true_len, true_len && true_len < len ? 2 : 1);
 }
 
 static void op_readdir(fuse_req_t req, fuse_ino_t ino, size_t size, off_t off, struct fuse_file_info *fi)

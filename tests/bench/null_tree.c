@@ -24,8 +24,49 @@ static struct null_node *add(struct null_tree *tree)
 	return &tree->node[tree->nr++];
 }
 
+enum { MAX_HEAD = 1 << 20 };
+
+/* Loaders look at the header of a safetensors file before all else. Whatever is none is left to be wrong. */
+static void load_header(struct null_node *node, const struct wfs_reader *reader, struct wfs_scratch *scratch)
+{
+	struct wfs_error err;
+	uint64_t len;
+
+	if (node->st.st_size < (off_t)sizeof(len) ||
+	    wfs_reader_read(reader, 0, &len, sizeof(len), scratch, &err) != WFS_OK)
+		return;
+	if (len > MAX_HEAD || (off_t)(len + sizeof(len)) > node->st.st_size)
+		return;
+	len += sizeof(len);
+	unsigned char *head = malloc(len);
+	if (head && wfs_reader_read(reader, 0, head, len, scratch, &err) == WFS_OK) {
+		node->head = head;
+		node->head_len = len;
+	} else {
+		free(head);
+	}
+}
+
+/* By a descriptor of its own, without read-ahead. */
+static void find_header(struct null_node *node, const char *path)
+{
+	int fd = open(path, O_RDONLY | O_CLOEXEC);
+	struct wfs_scratch *scratch = wfs_scratch_new();
+	struct wfs_reader *reader;
+	struct wfs_error err;
+
+	if (fd >= 0 && scratch && !posix_fadvise(fd, 0, 0, POSIX_FADV_RANDOM) &&
+	    wfs_reader_open(fd, NULL, &reader, &err) == WFS_OK) {
+		load_header(node, reader, scratch);
+		wfs_reader_free(reader);
+	}
+	wfs_scratch_free(scratch);
+	if (fd >= 0)
+		close(fd);
+}
+
 /* The name and size that weightfsd would show. */
-static bool show_original(struct null_node *node)
+static bool show_original(struct null_node *node, const char *path)
 {
 	static const char suffix[] = ".wfs";
 	size_t len = strlen(node->name), cut = sizeof(suffix) - 1;
@@ -39,6 +80,7 @@ static bool show_original(struct null_node *node)
 	node->name[len - cut] = '\0';
 	node->st.st_size = (off_t)head.raw_len;
 	node->st.st_blocks = (blkcnt_t)((head.raw_len + 511) / 512);
+	find_header(node, path);
 	return true;
 }
 
@@ -56,7 +98,7 @@ static bool add_entry(struct null_tree *tree, const FTSENT *entry)
 	if (entry->fts_info == FTS_D)
 		return true;
 	node->fd = open(entry->fts_accpath, O_RDONLY | O_CLOEXEC);
-	return node->fd >= 0 && show_original(node);
+	return node->fd >= 0 && show_original(node, entry->fts_accpath);
 }
 
 bool null_tree_load(struct null_tree *tree, const char *path)

@@ -13,6 +13,8 @@ struct null_node {
 	struct stat st; /* as shown */
 	int fd;		/* of what is stored; -1 for a directory */
 	uint64_t stored_len;
+	unsigned char *head; /* the file's true first bytes, those of a safetensors header, or NULL */
+	size_t head_len;
 };
 
 /* Node 0 is the root. The children of a directory follow each other in no special order. */
@@ -21,8 +23,8 @@ struct null_tree {
 	size_t nr, room;
 };
 
-/* Opens every file below path; containers get their original's name and size, without a look at their blocks. False: a
- * message was printed. */
+/* Opens every file below path; containers get their original's name, size and header. Of their blocks no others are
+ * looked at, so that the page cache holds no more of them than before. False: a message was printed. */
 bool null_tree_load(struct null_tree *tree, const char *path);
 
 #endif
