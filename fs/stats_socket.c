@@ -66,6 +66,7 @@ struct wfsd_stats_server {
 	int fd;
 	int stop_pipe[2]; /* closing the write end ends the thread */
 	struct sockaddr_un addr;
+	ino_t ino; /* of the socket at addr */
 	pthread_t thread;
 };
 
@@ -113,20 +114,20 @@ static void *serve(void *arg)
 	}
 }
 
-/* Whether it is a socket at which nobody listens. */
+/* Whether it is a socket that no process has any more. Asked with the wrong type, so that no connection is made: that
+ * would wake an idle daemon, and fill the queue of a stopped one. */
 static bool is_abandoned(const struct sockaddr_un *addr)
 {
 	struct stat st;
-	if (lstat(addr->sun_path, &st) || !S_ISSOCK(st.st_mode))
-		return false;
-	int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
-	bool refused = fd >= 0 && connect(fd, (const struct sockaddr *)addr, sizeof(*addr)) && errno == ECONNREFUSED;
+	int fd = socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+	bool refused = fd >= 0 && !lstat(addr->sun_path, &st) && S_ISSOCK(st.st_mode) &&
+		       connect(fd, (const struct sockaddr *)addr, sizeof(*addr)) && errno == ECONNREFUSED;
 	if (fd >= 0)
 		close(fd);
 	return refused;
 }
 
-/* Remove what killed daemons have left. The directory is locked: no socket is between bind and listen. */
+/* Remove what killed daemons have left. The directory is locked: nobody takes a name that is just found abandoned. */
 static void remove_abandoned(const char *path)
 {
 	DIR *dir = opendir(path);
@@ -163,37 +164,39 @@ static int lock_dir(const char *path)
 }
 
 /* 0 or the errno. */
-static int bind_in(const char *dir, int fd, const struct sockaddr_un *addr)
+static int bind_in(const char *dir, int fd, const struct sockaddr_un *addr, ino_t *ino_ret)
 {
 	int lock = lock_dir(dir), err = 0;
+	struct stat st;
 
 	if (lock >= 0)
 		remove_abandoned(dir);
-	unlink(addr->sun_path); /* device numbers are unique: it cannot be of a daemon that lives */
+	unlink(addr->sun_path); /* device numbers are unique: whoever had it serves no longer */
 	if (bind(fd, (const struct sockaddr *)addr, sizeof(*addr)))
 		err = errno;
-	else if (listen(fd, BACKLOG)) {
+	else if (listen(fd, BACKLOG) || lstat(addr->sun_path, &st)) {
 		err = errno;
 		unlink(addr->sun_path);
 	}
+	*ino_ret = err ? 0 : st.st_ino;
 	if (lock >= 0)
 		close(lock);
 	return err;
 }
 
 /* Listens in the first place that works. 0 or the errno. */
-static int bind_somewhere(int fd, const struct wfsd *d, struct sockaddr_un *addr_ret)
+static int bind_somewhere(struct wfsd_stats_server *s)
 {
-	char dir[sizeof(addr_ret->sun_path)];
+	char dir[sizeof(s->addr.sun_path)];
 	int err = ENOENT;
 
 	for (unsigned i = 0; i < NR_PLACES; i++) {
-		if (!place(i, geteuid(), dir, sizeof(dir)) || !socket_addr(dir, d->major, d->minor, addr_ret))
+		if (!place(i, geteuid(), dir, sizeof(dir)) || !socket_addr(dir, s->d->major, s->d->minor, &s->addr))
 			continue;
 		if (mkdir(dir, 0700) && errno != EEXIST)
 			err = errno;
 		else
-			err = is_private(dir, geteuid()) ? bind_in(dir, fd, addr_ret) : EPERM;
+			err = is_private(dir, geteuid()) ? bind_in(dir, s->fd, &s->addr, &s->ino) : EPERM;
 		if (!err)
 			return 0;
 	}
@@ -213,7 +216,7 @@ struct wfsd_stats_server *wfsd_stats_server_new(struct wfsd *d)
 		err = errno;
 		goto fail;
 	}
-	err = bind_somewhere(s->fd, d, &s->addr);
+	err = bind_somewhere(s);
 	if (err)
 		goto fail;
 	if (pipe2(s->stop_pipe, O_CLOEXEC)) {
@@ -226,7 +229,7 @@ struct wfsd_stats_server *wfsd_stats_server_new(struct wfsd *d)
 	close(s->stop_pipe[0]);
 	close(s->stop_pipe[1]);
 fail_bound:
-	unlink(s->addr.sun_path);
+	wfsd_stats_server_unlink(s);
 fail:
 	wfsd_log(&d->log, WFSD_WARNING, "no socket for statistics: %s", strerror(err));
 	if (s->fd >= 0)
@@ -237,8 +240,18 @@ fail:
 
 void wfsd_stats_server_unlink(struct wfsd_stats_server *s)
 {
-	if (s)
+	char dir[sizeof(s->addr.sun_path)];
+	struct stat st;
+
+	if (!s)
+		return;
+	snprintf(dir, sizeof(dir), "%.*s", (int)(strrchr(s->addr.sun_path, '/') - s->addr.sun_path), s->addr.sun_path);
+	int lock = lock_dir(dir);
+	/* The mount is gone already: a new one may have got its device number, and with it this name. */
+	if (!lstat(s->addr.sun_path, &st) && st.st_ino == s->ino)
 		unlink(s->addr.sun_path);
+	if (lock >= 0)
+		close(lock);
 }
 
 void wfsd_stats_server_free(struct wfsd_stats_server *s)

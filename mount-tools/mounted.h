@@ -1,4 +1,4 @@
-/* mounted.h - whether a file is seen through a mounted weightfs. */
+/* mounted.h - what is mounted where, as /proc/self/mountinfo tells it. */
 #ifndef MOUNTED_H
 #define MOUNTED_H
 
@@ -7,5 +7,20 @@
 /* Whether fd is open in a weightfs mount: there are the originals, read-only, and no containers. false when in doubt.
  */
 bool in_weightfs_mount(int fd);
+
+struct mounted {
+	char *point; /* absolute and resolved */
+	char *type;  /* NULL: nothing is mounted there */
+	unsigned major_nr, minor_nr;
+};
+
+/* The uppermost mount at exactly this path; within: failing that, the one that holds the path. The mount itself is not
+ * asked: a dead one answers ENOTCONN and one that hangs nothing. Returns 0, or an errno when there is no such path. */
+int mounted_find(const char *path, bool within, struct mounted *mounted_ret);
+void mounted_free(struct mounted *mounted);
+bool mounted_is_weightfs(const struct mounted *mounted);
+
+/* Asks the mount, for some seconds at most. 0, or why not: ENOTCONN when its daemon is gone, ETIMEDOUT. */
+int mounted_ask(const struct mounted *mounted);
 
 #endif

@@ -29,6 +29,12 @@ for mnt in "$dir/mnt" "$store"; do
 	refused 1 "$WFS_BIN/weightfs" mount "$store" "$mnt"
 	grep -qF "kill -KILL $daemon" "$dir/err" || fail "what to do is not said: $(cat "$dir/err")"
 	refused 1 "$WFS_BIN/weightfs" stats "$mnt"
+	# Mounts elsewhere leave its socket alone, however many.
+	for _ in 1 2 3 4 5 6 7 8 9 10; do
+		mount_store "$dir/other" "$dir/third"
+		unmount "$dir/third"
+	done
+	refused 1 "$WFS_BIN/weightfs" stats "$mnt"
 	is_mounted "$mnt" || fail "a stopped mount is gone after a refusal"
 	# Either way out helps: on with it, or kill it and mount again.
 	kill -CONT "$daemon"
