@@ -24,7 +24,7 @@ static uint64_t ahead_of(const struct wfsd_stream *st)
 static void stream_begin(struct wfsd_streams *s, struct wfsd_stream *st, const struct wfsd_ask *ask)
 {
 	s->wasted_bytes += ahead_of(st);
-	*st = (struct wfsd_stream){.start = ask->off, .next = ask->off};
+	*st = (struct wfsd_stream){.start = ask->off, .next = ask->off, .lowest = ask->off};
 }
 
 /* How far from its place in the row a request may come. */
@@ -81,6 +81,7 @@ static bool run_extend(struct wfsd_stream *st, const struct wfsd_ask *ask)
 		st->skipped -= min(st->skipped, min(ask->len, st->next - ask->off));
 	if (end > st->next)
 		st->next = end;
+	st->lowest = min(st->lowest, ask->off);
 	return st->skipped <= run_gaps(st) + slack_of(ask);
 }
 
@@ -101,6 +102,17 @@ static uint64_t run_limit(const struct wfsd_stream *st, const struct wfsd_ask *a
 	    st->start + ask->kernel_bytes < ask->tensors[low].start)
 		return ask->raw_len;
 	return ask->tensors[low].end;
+}
+
+/* Where the next reader from there on began: what follows was asked for already. */
+static uint64_t others_begin(const struct wfsd_streams *s, uint64_t from)
+{
+	uint64_t begin = UINT64_MAX;
+
+	for (const struct wfsd_stream *st = s->stream; st < s->stream + WFSD_NR_STREAMS; st++)
+		if (st->used && st->lowest >= from)
+			begin = min(begin, st->lowest);
+	return begin;
 }
 
 static void window_adapt(struct wfsd_streams *s, struct wfsd_stream *st, const struct wfsd_ask *ask)
@@ -152,7 +164,8 @@ uint64_t wfsd_streams_ask(struct wfsd_streams *s, const struct wfsd_ask *ask, ui
 		return 0;
 	window_adapt(s, st, ask);
 
-	const uint64_t limit = run_limit(st, ask), from = st->ahead > st->next ? st->ahead : st->next;
+	const uint64_t from = st->ahead > st->next ? st->ahead : st->next;
+	const uint64_t limit = min(run_limit(st, ask), others_begin(s, from));
 	const uint64_t to = min(limit, st->next + window_allowed(s, st, ask));
 	/* In steps, but for the rest before the end. */
 	if (to <= from || (to - from < STEP && to != limit))

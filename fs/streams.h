@@ -8,7 +8,7 @@
  * doubles whenever the reader had to wait, and halves when blocks were evicted before they were wanted. Two rules bound
  * what is done for nothing: all that is ahead of the readers of a file, and all that ever was left behind unread, is
  * together at most 1/16 of what was asked for and a constant; and a run that began in a tensor ends with it, as those
- * of readers of chosen tensors do, until it has gone past an end once.
+ * of readers of chosen tensors do, until it has gone past an end once. Where another reader has begun, the work is his.
  *
  * Arithmetic only: no locks, no I/O. The caller locks.
  */
@@ -25,6 +25,7 @@ enum { WFSD_NR_STREAMS = 16 };
 struct wfsd_stream {
 	uint64_t start, next; /* the run: [start, next) was asked for, but for `skipped` bytes of it */
 	uint64_t skipped;
+	uint64_t lowest; /* what was asked for below start came late: it does not make the run longer */
 	uint64_t ahead;	 /* decoded, or about to be, up to here; <= next: nothing is */
 	uint64_t window; /* how far beyond next; 0: the run is still too short */
 	uint64_t used;	 /* the file's asks when it was last met; 0: none yet */

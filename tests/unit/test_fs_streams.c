@@ -88,6 +88,23 @@ static void test_interleaved(void)
 	PASS("eight readers of one file at eight speeds are told apart");
 }
 
+/* Eight threads that share a file: none is led into what its neighbour has read, also when that came out of order. */
+static void test_neighbours(void)
+{
+	struct wfsd_streams s = {0};
+	struct sum sum[8] = {{0}};
+
+	for (uint64_t step = 0; step < 40; step++)
+		for (uint64_t i = 0; i < 8; i++) {
+			struct wfsd_ask a = ask_of((i * 40 + (step < 2 ? 1 - step : step)) * MIB, MIB);
+			ask(&s, &a, &sum[i]);
+			CHECK(i == 7 || sum[i].end <= (i + 1) * 40 * MIB);
+		}
+	for (uint64_t i = 0; i < 7; i++)
+		CHECK(sum[i].end == (i + 1) * 40 * MIB);
+	PASS("a reader is led up to where the next one began");
+}
+
 static void test_strided(void)
 {
 	struct wfsd_streams s = {0};
@@ -214,6 +231,7 @@ int main(void)
 	test_sequential();
 	test_out_of_order();
 	test_interleaved();
+	test_neighbours();
 	test_strided();
 	test_bound();
 	test_tensors();
