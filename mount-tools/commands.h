@@ -23,6 +23,7 @@ int cmd_cat(const struct command *self, int argc, char **argv);
 int cmd_stats(const struct command *self, int argc, char **argv);
 int cmd_mount(const struct command *self, int argc, char **argv);
 int cmd_umount(const struct command *self, int argc, char **argv);
+int cmd_doctor(const struct command *self, int argc, char **argv);
 int cmd_bench(const struct command *self, int argc, char **argv);
 
 /* What every command's option table ends with, and what it does with them: the exit status. */
@@ -40,5 +41,8 @@ bool check_arguments(const struct command *self, int nr, char **arguments, int l
 /* Become the daemon: the one beside this program, else the installed one, else the first in PATH. Returns the exit
  * status of the failure; a message was printed. argv[0] is set here. */
 int exec_daemon(const char **argv);
+/* The same in a process of its own. Returns its exit status; what it writes to stdout and to stderr is for the caller
+ * to free. */
+int run_daemon(const char **argv, char **out_ret, char **err_ret);
 
 #endif

@@ -1,4 +1,4 @@
-/* daemon.c - find weightfsd and become it. No shell takes part. */
+/* daemon.c - find weightfsd, become it or run it. No shell takes part. */
 #include "commands.h"
 
 #include <errno.h>
@@ -6,6 +6,9 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 static const char daemon_name[] = "weightfsd";
@@ -66,4 +69,39 @@ int exec_daemon(const char **argv)
 		msg("cannot run the daemon: %s in %s: %s", daemon_name, where, strerror(sys_errno));
 	free(looked);
 	return EXIT_FAILED;
+}
+
+/* The content of a file in memory, which is closed. The caller frees it. */
+static char *take_text(int fd)
+{
+	struct stat st;
+	size_t len = fstat(fd, &st) ? 0 : (size_t)st.st_size;
+	char *text = xcalloc(len + 1, 1);
+	if (pread_full(fd, text, len, 0) < 0)
+		*text = '\0';
+	close(fd);
+	return text;
+}
+
+int run_daemon(const char **argv, char **out_ret, char **err_ret)
+{
+	int out = memfd_create("weightfs-out", MFD_CLOEXEC), err = memfd_create("weightfs-err", MFD_CLOEXEC), status;
+	pid_t child = out < 0 || err < 0 ? -1 : fork();
+	if (child < 0) {
+		msg("cannot run the daemon: %s", strerror(errno));
+		exit(EXIT_FAILED);
+	}
+	if (child == 0) {
+		if (dup2(out, STDOUT_FILENO) < 0 || dup2(err, STDERR_FILENO) < 0)
+			_exit(EXIT_FAILED);
+		_exit(exec_daemon(argv));
+	}
+	while (waitpid(child, &status, 0) < 0)
+		if (errno != EINTR) {
+			status = -1;
+			break;
+		}
+	*out_ret = take_text(out);
+	*err_ret = take_text(err);
+	return WIFEXITED(status) ? WEXITSTATUS(status) : EXIT_FAILED;
 }

@@ -126,6 +126,12 @@ void json_bool(struct json *j, const char *key, bool value)
 	fputs(value ? "true" : "false", j->out);
 }
 
+void json_raw(struct json *j, const char *key, const char *text)
+{
+	begin_item(j, key);
+	fprintf(j->out, "%.*s", text ? (int)strcspn(text, "\n") : 4, text ? text : "null");
+}
+
 void json_hex(struct json *j, const char *key, const uint8_t *bytes, size_t len)
 {
 	begin_item(j, key);

@@ -29,6 +29,8 @@ void json_uint(struct json *j, const char *key, uint64_t value);
 void json_int(struct json *j, const char *key, int64_t value);
 void json_real(struct json *j, const char *key, double value, int decimals);
 void json_bool(struct json *j, const char *key, bool value);
+/* text: a JSON value of somebody else, or NULL: null. */
+void json_raw(struct json *j, const char *key, const char *text);
 void json_hex(struct json *j, const char *key, const uint8_t *bytes, size_t len);
 
 #endif

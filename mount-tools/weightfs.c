@@ -49,6 +49,8 @@ static const struct command commands[] = {
 	 "      --cpu NAME       auto, scalar, avx2 or avx512vbmi\n"},
 	{"stats", cmd_stats, "show the counters of a mount", "MNT",
 	 "      --json           as the daemon gives them\n"},
+	{"doctor", cmd_doctor, "look at a mount and say what to improve", "MNT",
+	 "      --json           one JSON document on stdout\n"},
 	{"mount", cmd_mount, "mount a store", "STORE MNT",
 	 "  -o OPTIONS           mount options, separated by commas: see weightfsd(8)\n"
 	 "  -f, --foreground     do not go to the background\n"},

@@ -42,6 +42,10 @@ assert grown["opens"] == 1 and after["open_files"] >= 1 and after["plain_reads"]
 assert after["cpu"] in ("scalar", "avx2", "avx512vbmi"), "the CPU variant"
 assert after["bad_blocks"] == after["bad_files"] == after["timeouts"] == 0, "damage in a good store"
 END
+# The manual explains each.
+for name in $("$WFS_PYTHON" -c 'import json, sys; print(*json.load(open(sys.argv[1])))' "$dir/after"); do
+	grep -qE "^\.B.*\b$name\b" "$tests/../man/weightfsd.8" || fail "weightfsd(8) does not explain $name"
+done
 # Read again: from the page cache or the block cache, not decoded again without need.
 cmp "$a" "$dir/mnt/model"
 # Four clients at once.
