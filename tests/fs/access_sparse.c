@@ -50,6 +50,31 @@ static void random_preads(const struct file *file, uint64_t len)
 	close(fd);
 }
 
+/* A few reads in order, then somewhere else. */
+static void bursts(const struct file *file, int flags)
+{
+	int fd = open_file(file, flags);
+	uint8_t *buf = get_memory(file, 64 * KIB);
+	uint64_t seed = 53;
+	for (int i = 0; i < RANDOM_READS / 5; i++) {
+		uint64_t off = rand_next(&seed) % file->size;
+		for (uint64_t n = 1 + rand_next(&seed) % 8; n; n--, off += 64 * KIB)
+			check_pread(file, fd, buf, off, 64 * KIB);
+	}
+	munmap(buf, 64 * KIB);
+	close(fd);
+}
+
+static void bursts_cached(const struct file *file)
+{
+	bursts(file, 0);
+}
+
+static void bursts_direct(const struct file *file)
+{
+	bursts(file, O_DIRECT);
+}
+
 static void random_4k(const struct file *file)
 {
 	random_preads(file, 4 * KIB);
@@ -172,6 +197,8 @@ int main(int argc, char **argv)
 	static const struct pattern patterns[] = {
 		{"random-4k", random_4k},
 		{"random-128k", random_128k},
+		{"bursts", bursts_cached},
+		{"bursts-direct", bursts_direct},
 		{"faults-around", faults_around},
 		{"faults-random", faults_random},
 		{"columns", columns},

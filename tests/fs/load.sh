@@ -54,6 +54,17 @@ blocks()
 	echo $sum
 }
 
+# make_cold FILE...: out of the page cache, where the file system has one.
+make_cold()
+{
+	"$WFS_PYTHON" -c '
+import os, sys
+for path in sys.argv[1:]:
+    fd = os.open(path, os.O_RDONLY)
+    os.fsync(fd)
+    os.posix_fadvise(fd, 0, 0, os.POSIX_FADV_DONTNEED)' "$@"
+}
+
 # variants: the decoders that this machine has.
 variants()
 {

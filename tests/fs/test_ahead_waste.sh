@@ -7,16 +7,22 @@ mib=320 # 336 MB
 ! is_sanitized || mib=48
 shards "$dir" $mib BF16
 model=$dir/src/shard-1.safetensors
-for pattern in $("$WFS_BIN/tests/fs/access_sparse" --list); do
-	mount_logged "$dir/log" "$dir/store" "$dir/mnt"
-	bounded 60 access_sparse "$model" "$dir/mnt/${model##*/}" "$pattern"
-	settle "$dir/mnt"
-	decoded=$(nr blocks_decoded "$dir/mnt")
-	ahead=$(nr ahead_blocks "$dir/mnt") used=$(nr ahead_used "$dir/mnt") wasted=$(nr ahead_wasted "$dir/mnt")
-	echo "note: $pattern: $decoded decoded, ahead $ahead, of these used $used, wasted $wasted"
-	[ "$decoded" -gt 0 ] || fail "$pattern decodes nothing"
-	[ $((used + wasted)) -le "$ahead" ] && [ "$ahead" -le "$decoded" ] || fail "$pattern: these counts cannot be"
-	# What is evicted untouched and what lies untouched at the end.
-	[ $((10 * (ahead - used))) -lt "$decoded" ] || fail "$pattern: of $decoded blocks $((ahead - used)) were for nobody"
-	unmount "$dir/mnt"
+for setting in '4096 warm' '4096 cold' '128 cold'; do
+	read -r read_ahead store <<<"$setting"
+	for pattern in $("$WFS_BIN/tests/fs/access_sparse" --list); do
+		[ "$store" = warm ] || make_cold "$dir"/store/*
+		mount_logged "$dir/log" "$dir/store" "$dir/mnt" -o "read_ahead_kb=$read_ahead"
+		bounded 60 access_sparse "$model" "$dir/mnt/${model##*/}" "$pattern"
+		settle "$dir/mnt"
+		decoded=$(nr blocks_decoded "$dir/mnt") ahead=$(nr ahead_blocks "$dir/mnt")
+		used=$(nr ahead_used "$dir/mnt") wasted=$(nr ahead_wasted "$dir/mnt")
+		unmount "$dir/mnt"
+		what="$pattern, read_ahead_kb=$read_ahead, store $store"
+		echo "note: $what: $decoded decoded, ahead $ahead, of these used $used, wasted $wasted"
+		[ "$decoded" -gt 0 ] || fail "$what: nothing is decoded"
+		[ $((used + wasted)) -le "$ahead" ] && [ "$ahead" -le "$decoded" ] || fail "$what: these counts cannot be"
+		# What is evicted untouched and what lies untouched at the end.
+		[ $((10 * (ahead - used))) -lt "$decoded" ] ||
+			fail "$what: of $decoded blocks $((ahead - used)) were for nobody"
+	done
 done
