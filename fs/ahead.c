@@ -69,6 +69,7 @@ struct task {
 };
 
 struct wfsd_ahead {
+	struct wfsd *d;
 	pthread_t *threads;
 	unsigned nr_started;
 	pthread_mutex_t lock; /* from here */
@@ -213,8 +214,7 @@ static struct task piece_take(struct wfsd_ahead *a)
 
 static void *worker(void *arg)
 {
-	struct wfsd *d = arg;
-	struct wfsd_ahead *a = d->ahead;
+	struct wfsd_ahead *a = arg;
 
 	pthread_mutex_lock(&a->lock);
 	for (;;) {
@@ -226,9 +226,9 @@ static void *worker(void *arg)
 		if (a->nr)
 			pthread_cond_signal(&a->work);
 		pthread_mutex_unlock(&a->lock);
-		decode_piece(d, piece.file, piece.off, piece.end);
+		decode_piece(a->d, piece.file, piece.off, piece.end);
 		learn_tensors(piece.file);
-		wfsd_file_put(d, piece.file);
+		wfsd_file_put(a->d, piece.file);
 		pthread_mutex_lock(&a->lock);
 	}
 	pthread_mutex_unlock(&a->lock);
@@ -243,10 +243,10 @@ struct wfsd_ahead *wfsd_ahead_new(struct wfsd *d, unsigned nr_threads)
 		return NULL;
 	pthread_mutex_init(&a->lock, NULL);
 	pthread_cond_init(&a->work, NULL);
-	d->ahead = a; /* for the threads */
+	a->d = d;
 	a->threads = calloc(nr_threads, sizeof(*a->threads));
 	while (a->threads && a->nr_started < nr_threads) {
-		if (pthread_create(&a->threads[a->nr_started], NULL, worker, d))
+		if (pthread_create(&a->threads[a->nr_started], NULL, worker, a))
 			break;
 		a->nr_started++;
 	}
