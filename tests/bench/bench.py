@@ -45,7 +45,8 @@ class Bench:
         reader_args = list(row.args[1:])
         if self.args.quick and "-n" in reader_args:
             reader_args[reader_args.index("-n") + 1] = "20"
-        return [self.lab.cache.reader, row.args[0], *(["-W"] if setting == WARM else []), *reader_args, *names]
+        before = {WARM: ["-W"], THROTTLED: ["-d", self.corpus.path("drain", "file")]}.get(setting, [])
+        return [self.lab.cache.reader, row.args[0], *before, *reader_args, *names]
 
     def measure(self, results):
         """Fills results, repeat after repeat."""
@@ -125,7 +126,11 @@ def make_subjects(args, corpus):
         subjects.append(mounted(Lmz, "lmz", "lmz", args.lmz))
     else:
         skipped.append(("lmz", "it is not installed (pip install lmzip; --lmz PATH)"))
-    return subjects, skipped
+    if not args.subjects:
+        return subjects, skipped
+    chosen = {"plain", *args.subjects.split(",")}
+    return ([subject for subject in subjects if subject.name in chosen],
+            [(subject.name, "not asked for") for subject in subjects if subject.name not in chosen] + skipped)
 
 
 def memory_speeds(weightfs, path):
@@ -151,21 +156,22 @@ def make_throttle(args, results):
         return None, [(f"{THROTTLED}/{result.row.name}", str(error)) for result in needing]
 
 
-def learn_from_mount(subjects, part):
-    """Mounts each weightfs once: {name: CPU variant}. The null daemon's mounts get the read-ahead of weightfs'."""
-    variants = {}
+def learn_from_mounts(subjects, part):
+    """Mounts each weightfs once; the null daemon's mounts get the kernel's settings of the first. ({name: CPU variant},
+    settings)"""
+    variants, settings = {}, {}
     for subject in subjects:
         if isinstance(subject, Weightfs):
             try:
                 subject.mount(part, None)
                 variants[subject.name] = subject.stats["cpu"]
-                kb = int(read_text(subject.bdi_file()))
+                settings = settings or subject.kernel_settings()
             finally:
                 subject.unmount()
     for subject in subjects:
         if subject.name == "null":
-            subject.read_ahead_kb = kb
-    return variants, kb
+            subject.settings = settings
+    return variants, settings
 
 
 def describe_machine(work):
@@ -184,7 +190,8 @@ def print_head(doc):
     print(f"{machine['processors']} x {machine['cpu']}, Linux {machine['kernel']}, {machine['file_system']}, "
           f"{machine['date']}")
     print(f"{sizes['name']}: {sizes['raw_bytes'] / 1e6:.0f} MB, packed {sizes['stored_bytes'] / 1e6:.0f} MB; "
-          f"read-ahead {doc['read_ahead_kb']} KiB; weightfs decodes by {doc['variants']['weightfs']}")
+          f"weightfs decodes by {doc['variants'].get('weightfs', 'nothing')}; "
+          + ", ".join(f"{kind} {value}" for kind, value in doc["kernel"].items()))
     print(f"in memory, one core, GB/s: memcpy {speeds['memcpy_gbps']:.1f}, decoding with hash "
           + ", ".join(f"{v['variant']} {v['checked_gbps']:.1f}" for v in speeds["decode"]))
     print("Figures are medians of alternating runs; a ratio is the median of the ratios within a repeat, "
@@ -208,9 +215,9 @@ def measure_all(args, stack):
     programs = [os.path.join(args.build, name) for name in ("weightfsd", "tests/bench/null_daemon")]
     lab = Lab(os.path.join(args.build, "tests/bench/reader"), programs, subjects, throttle)
     stack.enter_context(contextlib.closing(lab))
-    variants, read_ahead_kb = learn_from_mount(subjects, "model")
+    variants, settings = learn_from_mounts(subjects, "model")
     raw, stored = corpus.sizes("model")
-    doc = {"machine": describe_machine(args.work), "variants": variants, "read_ahead_kb": read_ahead_kb,
+    doc = {"machine": describe_machine(args.work), "variants": variants, "kernel": settings,
            "model": {"name": args.model_name, "raw_bytes": raw, "stored_bytes": stored},
            "in_memory": memory_speeds(os.path.join(args.build, "weightfs"), corpus.packed_model()),
            "repeats": args.repeats, "throttle_mbps": args.throttle, "subjects": [s.name for s in subjects]}
@@ -249,6 +256,7 @@ def parse_args():
     parser.add_argument("--work", metavar="DIR", help="for corpus and mounts, on the disk to measure (BUILD/bench)")
     parser.add_argument("--model", metavar="PATH", help="a safetensors file, or a folder: its largest (synthetic BF16)")
     parser.add_argument("--rows", metavar="PATTERN", action="append", help="only these, such as 'memory/*' or mmap")
+    parser.add_argument("--subjects", metavar="NAME,...", help="only these, beside the plain file")
     parser.add_argument("--list", action="store_true", help="name the rows and leave")
     parser.add_argument("--repeats", type=int, metavar="N", help="5; the first rows in the cold 9 at least")
     parser.add_argument("--quick", action="store_true", help="one repeat of few operations: no figures to show around")

@@ -4,6 +4,7 @@ plain/model/             the model
 plain/shards/            the same tensors dealt out to 16 files, as large models come
 plain/blocks/            500,000 tensors of alternating dtype, so small that each is a block: for the time of an open
 store/PART/, lmz/PART/   the same packed by weightfs and by lmz
+drain/file               something else, to read before a measurement (reader.c)
 
 Kept between runs; what was made from something that has changed since is made again.
 """
@@ -16,6 +17,7 @@ import struct
 from lab import Failed, run
 
 NR_SHARDS = 16
+DRAIN_BYTES = 128 << 20
 PIECE_BYTES = 320  # over 256, below which small strangers are merged
 
 
@@ -106,17 +108,18 @@ class Corpus:
             self.once("store", part, stamp_of(self.weightfs, *plain), self.make_store, say)
             if self.lmz:
                 self.once("lmz", part, stamp_of(self.lmz, *plain), self.make_lmz, say)
+        self.once("drain", "", DRAIN_BYTES, self.make_drain, say)
 
     def once(self, tree, part, stamp, make, say):
         """Run make(part, folder) unless it was run for the same stamp."""
-        folder = self.path(tree, part)
+        folder = self.path(tree, part).rstrip(os.sep)
         note, stamp = folder + ".stamp", json.dumps(stamp)
         if os.path.exists(note):
             with open(note, encoding="utf-8") as f:
                 if f.read() == stamp:
                     return
             os.unlink(note)
-        say(f"making {tree}/{part}")
+        say(f"making {tree} {part}".rstrip())
         shutil.rmtree(folder, ignore_errors=True)
         os.makedirs(folder)
         make(part, folder)
@@ -131,6 +134,12 @@ class Corpus:
             make_shards(self.model, folder)
         else:
             make_blocks(folder, self.nr_blocks)
+
+    @staticmethod
+    def make_drain(_, folder):
+        with open(os.path.join(folder, "file"), "wb") as f:
+            for _ in range(DRAIN_BYTES >> 20):
+                f.write(os.urandom(1 << 20))
 
     def make_store(self, part, folder):
         for name in self.names(part):

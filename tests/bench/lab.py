@@ -169,7 +169,7 @@ class Mounted(Subject):
         super().__init__(name, folder)
         self.mnt = mnt
         self.program = program
-        self.read_ahead_kb = None  # None: what the daemon chose
+        self.settings = {}  # of the kernel's side, by file: to be set after mounting
         self.daemon = None
         os.makedirs(mnt, exist_ok=True)
 
@@ -188,8 +188,9 @@ class Mounted(Subject):
         if not is_mounted(self.mnt):
             raise Failed(f"{self.name}: the mount command is done but there is no mount")
         self.daemon = self.find_daemon(output)
-        if self.read_ahead_kb is not None and self.read_ahead_kb != int(read_text(self.bdi_file())):
-            write_text(self.bdi_file(), str(self.read_ahead_kb))
+        for kind, value in self.settings.items():
+            if read_text(self.kernel_files()[kind]) != value:
+                write_text(self.kernel_files()[kind], value)
 
     def unmount(self, lazy=False):
         if is_mounted(self.mnt):
@@ -199,9 +200,16 @@ class Mounted(Subject):
             wait_until(f"the end of {self.name}'s daemon", lambda: process_ended(self.daemon))
             self.daemon = None
 
-    def bdi_file(self):
+    def kernel_files(self):
+        """Where the kernel says how it treats the mount."""
         dev = os.stat(self.mnt).st_dev
-        return f"/sys/class/bdi/{os.major(dev)}:{os.minor(dev)}/read_ahead_kb"
+        files = {"read_ahead_kb": f"/sys/class/bdi/{os.major(dev)}:{os.minor(dev)}/read_ahead_kb"}
+        for kind in ("max_background", "congestion_threshold"):
+            files[kind] = f"/sys/fs/fuse/connections/{os.minor(dev)}/{kind}"
+        return {kind: path for kind, path in files.items() if os.path.exists(path)}
+
+    def kernel_settings(self):
+        return {kind: read_text(path) for kind, path in self.kernel_files().items()}
 
 
 class Weightfs(Mounted):

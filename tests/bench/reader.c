@@ -1,10 +1,11 @@
 /* reader.c - reads files in one of the ways loaders do and prints what it took as one line of JSON.
  *
- *     reader PATTERN [-b REQUEST] [-s STRIDE] [-n COUNT] [-w WORKERS] [-W] FILE...
+ *     reader PATTERN [-b REQUEST] [-s STRIDE] [-n COUNT] [-w WORKERS] [-W] [-d OTHER] FILE...
  *     reader resident|evict|load FILE...       what the page cache holds of them; make that nothing; make that all
  *     reader --list
  *
- * -W: the files are read once before, without being timed. Sizes may end in K, M or G.
+ * -W: the files are read once before, without being timed. -d: another file is, past the page cache: a throttled disk
+ * gives at first what it has saved up while nobody read, and this takes it. Sizes may end in K, M or G.
  */
 #include "reader.h"
 
@@ -99,20 +100,36 @@ static uint64_t parse_size(const char *text)
 
 static int usage(void)
 {
-	fputs("usage: reader PATTERN [-b REQUEST] [-s STRIDE] [-n COUNT] [-w WORKERS] [-W] FILE...\n"
+	fputs("usage: reader PATTERN [-b REQUEST] [-s STRIDE] [-n COUNT] [-w WORKERS] [-W] [-d OTHER] FILE...\n"
 	      "       reader resident|evict|load FILE... | --list\n",
 	      stderr);
 	return 2;
 }
 
+static void drain(const char *path)
+{
+	enum { CHUNK = 1 << 20 };
+	const struct target file = {.path = path};
+	unsigned char *buf = reader_memory(CHUNK);
+	int fd = reader_open(&file, O_DIRECT);
+	ssize_t n;
+
+	while ((n = read(fd, buf, CHUNK)) > 0)
+		;
+	if (n < 0)
+		reader_die(path);
+	close(fd);
+	free(buf);
+}
+
 /* Without a file left over, or with a bad number: false. */
-static bool parse(int argc, char **argv, struct run *run, bool *warm_ret)
+static bool parse(int argc, char **argv, struct run *run, bool *warm_ret, const char **drain_ret)
 {
 	int c;
 
 	*run = (struct run){.request = 1 << 20, .stride = 16 << 10, .count = 1000, .nr_workers = 1};
-	while ((c = getopt(argc, argv, "b:s:n:w:W")) >= 0) {
-		uint64_t value = c == 'W' ? 1 : c == '?' ? 0 : parse_size(optarg);
+	while ((c = getopt(argc, argv, "b:s:n:w:Wd:")) >= 0) {
+		uint64_t value = c == 'W' || c == 'd' ? 1 : c == '?' ? 0 : parse_size(optarg);
 		if (!value || (c == 'w' && value > 1024))
 			return false;
 		if (c == 'b')
@@ -123,6 +140,8 @@ static bool parse(int argc, char **argv, struct run *run, bool *warm_ret)
 			run->count = value;
 		else if (c == 'w')
 			run->nr_workers = (int)value;
+		else if (c == 'd')
+			*drain_ret = optarg;
 		else
 			*warm_ret = true;
 	}
@@ -148,6 +167,7 @@ static const struct pattern *find_pattern(const char *name)
 
 int main(int argc, char **argv)
 {
+	const char *other = NULL;
 	bool warm = false;
 	struct run run;
 
@@ -156,7 +176,7 @@ int main(int argc, char **argv)
 			printf("%-10s %s\n", p->name, p->help);
 		return 0;
 	}
-	if (argc < 3 || !parse(argc - 1, argv + 1, &run, &warm))
+	if (argc < 3 || !parse(argc - 1, argv + 1, &run, &warm, &other))
 		return usage();
 	if (!strcmp(argv[1], "resident"))
 		return reader_resident(run.file, run.nr_files);
@@ -169,6 +189,8 @@ int main(int argc, char **argv)
 		return usage();
 	if (warm && reader_load(run.file, run.nr_files))
 		return 1;
+	if (other)
+		drain(other);
 	pattern->run(&run);
 	print_run(pattern->name, &run);
 	return 0;
