@@ -20,7 +20,12 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { SCRATCHES_PER_THREAD = 2 };
+enum {
+	SCRATCHES_PER_THREAD = 2,
+	/* Waking a thread on an idle processor takes up to 50 us, more in a virtual machine; and the one that waits for
+	 * its part may wait a time slice where others want that processor, too. */
+	WORTH_WAKING_NSEC = 100000,
+};
 
 struct scratch {
 	struct scratch *next;
@@ -250,12 +255,25 @@ static void *worker(void *arg)
 	return NULL;
 }
 
+/* What it takes to decode the span, as blocks did so far. */
+static uint64_t expected_nsec(const struct span *span)
+{
+	const struct wfsd_stats *stats = &span->d->stats;
+	uint64_t bytes = atomic_load_explicit(&stats->bytes_decoded, memory_order_relaxed);
+	uint64_t nsec = atomic_load_explicit(&stats->decode_nsec, memory_order_relaxed), raw_len = 0;
+
+	for (unsigned i = 0; i < span->nr; i++)
+		raw_len += span->jobs[i].slot->raw_len;
+	return bytes ? (uint64_t)((double)nsec / (double)bytes * (double)raw_len) : 0;
+}
+
 /* Offers the span to as many workers as there are idle processors and jobs to spare. False: to nobody. */
 static bool offer(struct wfsd_fetch *f, struct span *span)
 {
 	unsigned active = atomic_load_explicit(&span->d->crowd.nr_active, memory_order_relaxed) + 1, nr;
 
-	if (span->nr < 2 || active >= f->nr_threads || wfsd_is_crowded(&span->d->crowd))
+	if (span->nr < 2 || active >= f->nr_threads || wfsd_is_crowded(&span->d->crowd) ||
+	    expected_nsec(span) < WORTH_WAKING_NSEC)
 		return false;
 	nr = f->nr_threads - active < span->nr - 1 ? f->nr_threads - active : span->nr - 1;
 	pthread_mutex_lock(&f->lock);
