@@ -29,8 +29,8 @@ struct wfsd_file {
 
 	struct wfsd_bypass bypass;
 	_Atomic(struct wfsd_readers *) readers; /* containers; NULL until the first read */
-	_Atomic int64_t hangs_until_nsec; /* a read was given up (reply.h) */
-	_Atomic uint64_t refs;		  /* falls to 0 only under the files' lock */
+	_Atomic int64_t hangs_until_nsec;	/* a read was given up (reply.h) */
+	_Atomic uint64_t refs;			/* falls to 0 only under the files' lock */
 	/* under the files' lock */
 	struct wfsd_file_list *list;
 	struct wfsd_file *older, *newer;

@@ -12,9 +12,9 @@
  *                           |   |
  *                         arena cache     decoded blocks
  *
- * Threads: libfuse's (they do whole requests), the decode workers, those that decode ahead, the watchdog, the closer of kept files, the
- * statistics server, and the main thread, which waits for signals. No lock is held during a system call on the store,
- * decoding, or a reply.
+ * Threads: libfuse's (they do whole requests), the decode workers, those that decode ahead, the watchdog, the closer of
+ * kept files, the statistics server, and the main thread, which waits for signals. No lock is held during a system call
+ * on the store, decoding, or a reply.
  */
 #ifndef WFSD_FS_H
 #define WFSD_FS_H
@@ -46,7 +46,7 @@ struct wfsd_fetch;
 struct wfsd_ahead;
 struct wfsd_requests;
 
-/* Constant once the mount is made, and each pointer's object locks itself. */
+/* Constant once the mount is made, but for the atomic ones, and each pointer's object locks itself. */
 struct wfsd {
 	const struct wfsd_opts *opts;
 	struct wfsd_log log;
@@ -55,8 +55,8 @@ struct wfsd {
 	char *mount_path; /* resolved */
 	enum wfs_cpu cpu; /* never AUTO */
 	struct timespec started;
-	unsigned major, minor; /* of the mount */
-	char store_fs[64];     /* the file system's type, as mount(8) calls it */
+	atomic_uint major, minor; /* of the mount; 0 until it is found, when the first requests may be at work */
+	char store_fs[64];	  /* the file system's type, as mount(8) calls it */
 	struct wfsd_init init;
 	_Atomic(enum wfsd_direct) store_direct;
 	struct wfsd_crowd crowd;

@@ -25,20 +25,14 @@ struct value {
 	uint64_t value; /* SECONDS: nanoseconds; SETTING: 0 is unknown, in JSON null */
 };
 
-enum { MAX_VALUES = 64 };
+enum { MAX_SETTINGS = 24, MAX_COUNTERS = 48 };
 
-/* All numbers, in the order in which they are printed. */
-static unsigned collect(struct wfsd *d, struct value *v)
+/* With what it works: its own settings, and the kernel's. Returns how many. */
+static unsigned collect_settings(struct wfsd *d, struct value *v)
 {
-	const struct wfsd_stats *s = &d->stats;
 	const struct wfsd_kernel has = wfsd_tune_now(d), wanted = wfsd_tune_wanted(d);
-	struct wfsd_cache_stats c;
-	struct wfsd_cache_ahead ahead;
 	struct timespec now;
-	unsigned nr = 0;
 
-	wfsd_cache_stats(d->cache, &c);
-	wfsd_cache_ahead(d->cache, &ahead);
 	clock_gettime(CLOCK_MONOTONIC, &now);
 	uint64_t up = (uint64_t)((now.tv_sec - d->started.tv_sec) * 1000000000 + now.tv_nsec - d->started.tv_nsec);
 	const struct value all[] = {
@@ -55,6 +49,22 @@ static unsigned collect(struct wfsd *d, struct value *v)
 		{"max_read_bytes", "INIT: largest read", BYTES, d->init.max_read_bytes},
 		{"max_pages", "INIT: pages a request", COUNT, d->init.max_pages},
 		{"max_readahead_bytes", "INIT: read-ahead", BYTES, d->init.max_readahead_bytes},
+	};
+	_Static_assert(sizeof(all) <= MAX_SETTINGS * sizeof(all[0]), "room for all");
+	memcpy(v, all, sizeof(all));
+	return sizeof(all) / sizeof(all[0]);
+}
+
+/* What it has done. Returns how many. */
+static unsigned collect_counters(struct wfsd *d, struct value *v)
+{
+	const struct wfsd_stats *s = &d->stats;
+	struct wfsd_cache_stats c;
+	struct wfsd_cache_ahead ahead;
+
+	wfsd_cache_stats(d->cache, &c);
+	wfsd_cache_ahead(d->cache, &ahead);
+	const struct value all[] = {
 		{"reads", "reads", COUNT, s->reads},
 		{"read_errors", "reads that failed", COUNT, s->read_errors},
 		{"bytes_served", "served", BYTES, s->bytes_served},
@@ -86,10 +96,9 @@ static unsigned collect(struct wfsd *d, struct value *v)
 		{"lookups", "lookups", COUNT, s->lookups},
 		{"heads_read", "heads read", COUNT, s->heads_read},
 	};
-	_Static_assert(sizeof(all) / sizeof(all[0]) <= MAX_VALUES, "room for all");
-	for (; nr < sizeof(all) / sizeof(all[0]); nr++)
-		v[nr] = all[nr];
-	return nr;
+	_Static_assert(sizeof(all) <= MAX_COUNTERS * sizeof(all[0]), "room for all");
+	memcpy(v, all, sizeof(all));
+	return sizeof(all) / sizeof(all[0]);
 }
 
 static const char *const direct_names[] = {
@@ -198,7 +207,10 @@ static void print_table(struct wfsd *d, FILE *out, const struct value *v, unsign
 
 void wfsd_stats_print(struct wfsd *d, FILE *out, int json)
 {
-	struct value values[MAX_VALUES];
-	unsigned nr = collect(d, values);
+	/* All numbers, in the order in which they are printed. */
+	struct value values[MAX_SETTINGS + MAX_COUNTERS];
+	unsigned nr = collect_settings(d, values);
+
+	nr += collect_counters(d, values + nr);
 	(json ? print_json : print_table)(d, out, values, nr);
 }

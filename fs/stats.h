@@ -17,7 +17,7 @@ struct wfsd_stats {
 	_Atomic uint64_t sizes[WFSD_NR_SIZES];
 	_Atomic uint64_t blocks_decoded, bytes_decoded, comp_bytes_read;
 	_Atomic uint64_t direct_bytes_read; /* of comp_bytes_read: around the page cache */
-	_Atomic uint64_t ahead_blocks; /* of the blocks to decode: taken up before they were asked for */
+	_Atomic uint64_t ahead_blocks;	    /* of the blocks to decode: taken up before they were asked for */
 	_Atomic uint64_t decode_nsec, disk_nsec;
 	_Atomic uint64_t bad_blocks, bad_files, timeouts;
 	_Atomic uint64_t opens, lookups, heads_read;

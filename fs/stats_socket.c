@@ -167,7 +167,7 @@ static int lock_dir(const char *path)
 static int bind_in(const char *dir, int fd, const struct sockaddr_un *addr, ino_t *ino_ret)
 {
 	int lock = lock_dir(dir), err = 0;
-	struct stat st;
+	struct stat st = {0};
 
 	if (lock >= 0)
 		remove_abandoned(dir);
@@ -178,7 +178,7 @@ static int bind_in(const char *dir, int fd, const struct sockaddr_un *addr, ino_
 		err = errno;
 		unlink(addr->sun_path);
 	}
-	*ino_ret = err ? 0 : st.st_ino;
+	*ino_ret = st.st_ino;
 	if (lock >= 0)
 		close(lock);
 	return err;
