@@ -4,7 +4,9 @@
 . "$(dirname "$0")/load.sh"
 
 mib=320 # 336 MB
-! is_sanitized || mib=48
+spare=0
+# A reader's first 8 MiB, 32 blocks, are free (fs/streams.h): much of a small model, little of a large one.
+! is_sanitized || mib=48 spare=32
 shards "$dir" $mib BF16
 model=$dir/src/shard-1.safetensors
 for setting in '4096 warm' '4096 cold' '128 cold'; do
@@ -22,7 +24,7 @@ for setting in '4096 warm' '4096 cold' '128 cold'; do
 		[ "$decoded" -gt 0 ] || fail "$what: nothing is decoded"
 		[ $((used + wasted)) -le "$ahead" ] && [ "$ahead" -le "$decoded" ] || fail "$what: these counts cannot be"
 		# What is evicted untouched and what lies untouched at the end.
-		[ $((10 * (ahead - used))) -lt "$decoded" ] ||
+		[ $((10 * (ahead - used - spare))) -lt "$decoded" ] ||
 			fail "$what: of $decoded blocks $((ahead - used)) were for nobody"
 	done
 done
