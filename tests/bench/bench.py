@@ -22,8 +22,9 @@ from corpus import Corpus, check_safetensors
 from lab import Failed, Lab, Lmz, Mounted, Plain, Throttle, Weightfs, read_text, run
 from plot import draw
 from report import Result, Verdict, as_json, print_table, print_verdicts
-from rows import ROWS, THROTTLED, WARM, wanted
+from rows import COLD, ROWS, THROTTLED, WARM, wanted
 
+USUAL_REPEATS = 5
 HERE = os.path.dirname(os.path.abspath(__file__))
 
 
@@ -101,18 +102,17 @@ def choose_rows(args):
             if reason:
                 skipped.append((name, reason))
                 continue
-            least = row.least_repeats if setting == "cold" and not args.quick else 1
-            results.append(Result(row, setting, max(args.repeats, least)))
+            usual = max(USUAL_REPEATS, row.least_repeats if setting == COLD else 0)
+            results.append(Result(row, setting, args.repeats or usual))
     return results, skipped
 
 
-def make_subjects(args, corpus):
-    """(subjects, reasons why some are left out)"""
+def make_subjects(args, corpus, supported):
+    """(subjects, reasons why some are left out). supported: the CPU variants there are."""
     def mounted(kind, name, tree, program, *more):
         return kind(name, corpus.path(tree), os.path.join(args.work, "mnt", name), program, *more)
 
     weightfs = os.path.join(args.build, "weightfs")
-    supported = cpu_variants(weightfs, args.model)
     subjects = [Plain("plain", corpus.path("plain")),
                 mounted(Mounted, "null", "store", os.path.join(args.build, "tests/bench/null_daemon")),
                 mounted(Weightfs, "weightfs", "store", weightfs, "auto")]
@@ -136,11 +136,6 @@ def make_subjects(args, corpus):
 def memory_speeds(weightfs, path):
     """memcpy and decoding, in memory, on one core."""
     return json.loads(run([weightfs, "bench", path, "--json", "--passes", "3", "--sample", "256M"]))
-
-
-def cpu_variants(weightfs, path):
-    found = json.loads(run([weightfs, "bench", path, "--json", "--passes", "1", "--sample", "1M"]))
-    return [v["variant"] for v in found["decode"]]
 
 
 def make_throttle(args, results):
@@ -208,10 +203,13 @@ def measure_all(args, stack):
     corpus = Corpus(args.work, args.model, os.path.join(args.build, "weightfs"), args.lmz,
                     2000 if args.quick else 500_000)
     corpus.make({result.row.part: None for result in results} | {"model": None}, say)
-    subjects, more = make_subjects(args, corpus)
+    speeds = memory_speeds(os.path.join(args.build, "weightfs"), corpus.packed_model())
+    subjects, more = make_subjects(args, corpus, {v["variant"] for v in speeds["decode"]})
     skipped += more
     throttle, more = make_throttle(args, results)
     skipped += more
+    if throttle:
+        stack.enter_context(contextlib.closing(throttle))
     programs = [os.path.join(args.build, name) for name in ("weightfsd", "tests/bench/null_daemon")]
     lab = Lab(os.path.join(args.build, "tests/bench/reader"), programs, subjects, throttle)
     stack.enter_context(contextlib.closing(lab))
@@ -219,8 +217,8 @@ def measure_all(args, stack):
     raw, stored = corpus.sizes("model")
     doc = {"machine": describe_machine(args.work), "variants": variants, "kernel": settings,
            "model": {"name": args.model_name, "raw_bytes": raw, "stored_bytes": stored},
-           "in_memory": memory_speeds(os.path.join(args.build, "weightfs"), corpus.packed_model()),
-           "repeats": args.repeats, "throttle_mbps": args.throttle, "subjects": [s.name for s in subjects]}
+           "in_memory": speeds,
+           "throttle_mbps": args.throttle, "subjects": [s.name for s in subjects]}
     bench = Bench(args, lab, corpus)
     bench.measure(results)
     bench.compare_bytes(results)
@@ -258,7 +256,7 @@ def parse_args():
     parser.add_argument("--rows", metavar="PATTERN", action="append", help="only these, such as 'memory/*' or mmap")
     parser.add_argument("--subjects", metavar="NAME,...", help="only these, beside the plain file")
     parser.add_argument("--list", action="store_true", help="name the rows and leave")
-    parser.add_argument("--repeats", type=int, metavar="N", help="5; the first rows in the cold 9 at least")
+    parser.add_argument("--repeats", type=int, metavar="N", help="5; of the first rows in the cold 9")
     parser.add_argument("--quick", action="store_true", help="one repeat of few operations: no figures to show around")
     parser.add_argument("--cpu", default="avx2", metavar="NAME,...", help="variants to force, beside the best (avx2)")
     parser.add_argument("--throttle", type=int, default=400, metavar="MB/S", help="of the throttled disk (400)")
@@ -266,9 +264,9 @@ def parse_args():
     parser.add_argument("--json", metavar="FILE", help="also write every figure")
     parser.add_argument("--svg", metavar="FILE", help="also draw a plot")
     args = parser.parse_args()
-    if args.repeats is None:
-        args.repeats = 1 if args.quick else 5
-    if args.repeats < 1 or args.throttle < 1:
+    if args.repeats is None and args.quick:
+        args.repeats = 1
+    if args.throttle < 1 or args.repeats is not None and args.repeats < 1:
         parser.error("--repeats and --throttle take 1 or more")
     args.build = os.path.abspath(args.build)
     args.work = os.path.abspath(args.work or os.path.join(args.build, "bench"))

@@ -143,7 +143,12 @@ class Corpus:
 
     def make_store(self, part, folder):
         for name in self.names(part):
-            run([self.weightfs, "pack", self.path("plain", part, name), "-o", os.path.join(folder, name + ".wfs")])
+            packed = os.path.join(folder, name + ".wfs")
+            run([self.weightfs, "pack", self.path("plain", part, name), "-o", packed])
+            if part == "blocks":
+                nr = json.loads(run([self.weightfs, "info", packed, "--json"]))["blocks"]
+                if nr < self.nr_blocks:
+                    raise Failed(f"{packed}: {nr} blocks, not {self.nr_blocks}: the open is not what it should be")
 
     def make_lmz(self, part, folder):
         run([self.lmz, "add", self.path("plain", part), "--store", folder, "--name", part, "--quiet"])

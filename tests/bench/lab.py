@@ -1,10 +1,11 @@
 """lab.py - what is measured and under which conditions: mounts, page cache, throttled disk. Used by bench.py.
 
-Everything that is made here is taken away again by close(), also after an error or a signal.
+What is mounted and made here is taken away again by close(), also after an error or a signal.
 """
 import contextlib
 import json
 import os
+import signal
 import subprocess
 import time
 
@@ -27,6 +28,21 @@ def run(command, **kwargs):
     if done.returncode:
         raise Failed(f"{' '.join(command)}: status {done.returncode}: {done.stderr.strip()[-500:]}")
     return done.stdout
+
+
+@contextlib.contextmanager
+def uninterrupted():
+    """Signals that come meanwhile take effect at the end: a mount is made and known, or neither."""
+    came = []
+    handlers = {number: signal.signal(number, lambda number, _: came.append(number))
+                for number in (signal.SIGINT, signal.SIGTERM)}
+    try:
+        yield
+    finally:
+        for number, handler in handlers.items():
+            signal.signal(number, handler)
+        if came:
+            signal.raise_signal(came[0])
 
 
 def files_below(folder):
@@ -184,7 +200,12 @@ class Mounted(Subject):
         return self.mnt
 
     def mount(self, part, enter):
-        output = run(self.command(part), preexec_fn=enter)
+        with uninterrupted():
+            self.mount_whole(part, enter)
+
+    def mount_whole(self, part, enter):
+        # A session of its own: what the terminal interrupts is this program only.
+        output = run(self.command(part), preexec_fn=enter, start_new_session=True)
         if not is_mounted(self.mnt):
             raise Failed(f"{self.name}: the mount command is done but there is no mount")
         self.daemon = self.find_daemon(output)
@@ -261,7 +282,7 @@ def process_ended(pid):
 # ---- the lab ----------------------------------------------------------------------------------------------------------
 
 class Lab:
-    """throttle may be None."""
+    """throttle may be None; it stays the caller's."""
 
     def __init__(self, reader, programs, subjects, throttle):
         self.subjects = subjects
@@ -288,5 +309,3 @@ class Lab:
         for subject in self.subjects:
             with contextlib.suppress(Failed):
                 subject.unmount(lazy=True)
-        if self.throttle:
-            self.throttle.close()

@@ -123,7 +123,7 @@ def width(heading):
 def print_verdicts(verdicts):
     measured = [v for v in verdicts if v.found is not None]
     missed = [v for v in measured if not v.reached]
-    print(f"\nwanted: {len(measured)} measured, {len(measured) - len(missed)} reached")
+    print(f"\nwanted: {len(verdicts)} in all, {len(measured)} measured, {len(measured) - len(missed)} reached")
     for v in missed:
         print(f"  not reached: {v.what}: {number(v.found)}, wanted {v.bound}")
 

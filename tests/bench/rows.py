@@ -24,7 +24,8 @@ def speed_ratio(unit, mine, other):
 
 class Row:
     """args: of the reader, or the name of a script here; of the corpus' part `part` the first `files` files are read.
-    units: what is shown of a run. least_repeats: in the cold, where the disk makes figures scatter."""
+    units: what is shown of a run. least_repeats: how often it is read in the cold, where the disk makes figures
+    scatter."""
 
     def __init__(self, name, title, args, settings, part="model", files=None, units=(GBPS,), least_repeats=1):
         self.name = name
