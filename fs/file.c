@@ -282,8 +282,6 @@ static int file_new(struct wfsd *d, struct wfsd_node *node, struct wfsd_file **f
 	wfsd_count(&d->stats.open_files, 1);
 	if (node->ident.container)
 		err = reader_open(d, file, final_ret);
-	if (!err && node->ident.container)
-		wfsd_store_try_direct(d, file->fd);
 	if (!err && node->ident.container && file->raw_len != (uint64_t)node->st.st_size)
 		err = ESTALE; /* two heads under one version: written in place, in one tick of the clock */
 	if (err) {

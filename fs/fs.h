@@ -36,7 +36,7 @@ enum {
 	WFSD_MAX_THREADS = 192, /* of libfuse: more than the background requests, so that others get through */
 };
 
-/* Whether the store takes O_DIRECT reads. */
+/* Whether the store takes O_DIRECT reads, as the first long read found. */
 enum wfsd_direct { WFSD_DIRECT_UNTRIED, WFSD_DIRECT_WORKS, WFSD_DIRECT_REFUSED };
 
 struct wfsd_tree;

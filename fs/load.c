@@ -19,7 +19,7 @@ enum {
 /* ---- around the page cache ------------------------------------------------------------------------------------- */
 
 /* A second descriptor of the same inode, since O_DIRECT belongs to the open file. */
-static int direct_open(const struct wfsd_file *file)
+static int direct_open(struct wfsd *d, const struct wfsd_file *file)
 {
 	char path[32];
 	struct rlimit limit;
@@ -27,6 +27,10 @@ static int direct_open(const struct wfsd_file *file)
 
 	snprintf(path, sizeof(path), "/proc/self/fd/%d", file->fd);
 	fd = open(path, O_RDONLY | O_DIRECT | O_CLOEXEC);
+	if (fd >= 0)
+		atomic_store_explicit(&d->store_direct, WFSD_DIRECT_WORKS, memory_order_relaxed);
+	else if (errno == EINVAL)
+		atomic_store_explicit(&d->store_direct, WFSD_DIRECT_REFUSED, memory_order_relaxed);
 	/* Descriptors are given from the lowest on: a high one means that they are running out. */
 	if (fd >= 0 && !getrlimit(RLIMIT_NOFILE, &limit) && (rlim_t)fd >= limit.rlim_cur / FD_SHARE) {
 		close(fd);
@@ -35,13 +39,13 @@ static int direct_open(const struct wfsd_file *file)
 	return fd < 0 ? WFSD_BYPASS_NONE : fd;
 }
 
-static int direct_fd(struct wfsd_file *file)
+static int direct_fd(struct wfsd *d, struct wfsd_file *file)
 {
 	int fd = atomic_load_explicit(&file->bypass.fd, memory_order_acquire);
 
 	if (fd != WFSD_BYPASS_UNKNOWN)
 		return fd;
-	int fresh = direct_open(file);
+	int fresh = direct_open(d, file);
 	if (atomic_compare_exchange_strong(&file->bypass.fd, &fd, fresh))
 		return fresh;
 	if (fresh >= 0)
@@ -113,7 +117,7 @@ bool wfsd_load_span(struct wfsd *d, struct wfsd_file *file, const struct wfs_blo
 		    struct wfsd_loaded *loaded_ret)
 {
 	const size_t len = (size_t)(last->comp_off - first->comp_off) + last->comp_len;
-	int fd = direct_fd(file);
+	int fd = direct_fd(d, file);
 	bool on_disk = fd < 0 || !is_cached(file, first->comp_off, len);
 
 	atomic_store_explicit(&file->bypass.on_disk, on_disk, memory_order_relaxed);

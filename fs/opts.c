@@ -310,7 +310,7 @@ int wfsd_opts_parse(int argc, char **argv, struct wfsd_opts *o)
 		.cpu = WFS_CPU_AUTO,
 		.entry_timeout = 1.0,
 		.io_timeout = 60,
-		.read_ahead_kb = 4096,
+		.read_ahead_kb = 2048,
 		.log_level = WFSD_INFO,
 		.mount_opts = strdup(FIXED_MOUNT_OPTS),
 	};
@@ -346,7 +346,7 @@ void wfsd_opts_help(void)
 	      "  cpu=VARIANT          auto, scalar, avx2, avx512vbmi (auto)\n"
 	      "  entry_timeout=SEC    how long the kernel may trust a name (1)\n"
 	      "  io_timeout=SEC       fail a request that the store does not answer; 0: never (60)\n"
-	      "  read_ahead_kb=N      the kernel's read-ahead on the mount; 0: leave it (4096)\n"
+	      "  read_ahead_kb=N      the kernel's read-ahead on the mount; 0: leave it (2048)\n"
 	      "  log_level=LEVEL      error, warning, info, debug (info)\n"
 	      "  log=FILE             append messages to FILE instead of syslog\n"
 	      "  allow_other          let other users in\n",

@@ -270,27 +270,3 @@ int wfsd_store_resolve(struct wfsd *d, int dir_fd, const char *shown, struct wfs
 		return err;
 	return kind == WFSD_CONTAINER ? 0 : kind == WFSD_DAMAGED ? -bad : -ENOENT;
 }
-
-void wfsd_store_try_direct(struct wfsd *d, int fd)
-{
-	enum { PROBE_BYTES = 4096 }; /* length and alignment that every such file system takes; a container has more */
-	enum wfsd_direct found = WFSD_DIRECT_UNTRIED;
-	void *buf = NULL;
-	char path[32];
-	int direct_fd;
-
-	if (atomic_load_explicit(&d->store_direct, memory_order_relaxed) != WFSD_DIRECT_UNTRIED)
-		return;
-	/* A description of its own: the flag must not reach those who read through fd. */
-	errno = 0;
-	snprintf(path, sizeof(path), "/proc/self/fd/%d", fd);
-	direct_fd = open(path, O_RDONLY | O_DIRECT | O_CLOEXEC);
-	if (direct_fd >= 0 && !posix_memalign(&buf, PROBE_BYTES, PROBE_BYTES))
-		found = pread(direct_fd, buf, PROBE_BYTES, 0) == PROBE_BYTES ? WFSD_DIRECT_WORKS : found;
-	if (found == WFSD_DIRECT_UNTRIED && errno == EINVAL)
-		found = WFSD_DIRECT_REFUSED;
-	free(buf);
-	if (direct_fd >= 0)
-		close(direct_fd);
-	atomic_store_explicit(&d->store_direct, found, memory_order_relaxed);
-}

@@ -64,9 +64,6 @@ bool wfsd_has_suffix(const char *stored);
 /* The stored name of a container shown as `shown`, into stored_ret[NAME_MAX + 1]. False: too long to be one. */
 bool wfsd_add_suffix(const char *shown, char *stored_ret);
 
-/* Tries an O_DIRECT read of the open container once a mount, for the statistics (struct wfsd, store_direct). */
-void wfsd_store_try_direct(struct wfsd *d, int fd);
-
 /* What is known of containers' heads, by version: bounded memory, a lost entry costs one pread. */
 struct wfsd_heads *wfsd_heads_new(void);
 void wfsd_heads_free(struct wfsd_heads *heads);

@@ -12,7 +12,7 @@
 
 enum {
 	LEAST_READ_AHEAD_KB = 1024, /* below it requests are small and few */
-	GOOD_READ_AHEAD_KB = 4096,
+	GOOD_READ_AHEAD_KB = 2048,
 	LARGEST_READ = 1 << 20,
 	WASTE_PERCENT = 10, /* of the blocks decoded ahead */
 	MIN_AHEAD_BLOCKS = 1000,

@@ -25,10 +25,10 @@ run()
 	[ "$served" -eq "$size" ]
 }
 
-for setting in '4096 warm' '4096 cold' '128 warm'; do
+for setting in '2048 warm' '2048 cold' '128 warm'; do
 	read -r read_ahead store <<<"$setting"
 	for pattern in $("$WFS_BIN/tests/fs/access_streams" --list); do
-		[ "$read_ahead" = 4096 ] || [[ $pattern != *-direct ]] || continue # it is not the kernel that reads ahead then
+		[ "$read_ahead" = 2048 ] || [[ $pattern != *-direct ]] || continue # it is not the kernel that reads ahead then
 		[ "$store" = warm ] || make_cold "$dir"/store/*
 		what="$pattern, read_ahead_kb=$read_ahead, store $store"
 		tries=1

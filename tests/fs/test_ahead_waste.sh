@@ -9,7 +9,7 @@ spare=0
 ! is_sanitized || mib=48 spare=32
 shards "$dir" $mib BF16
 model=$dir/src/shard-1.safetensors
-for setting in '4096 warm' '4096 cold' '128 cold'; do
+for setting in '2048 warm' '2048 cold' '128 cold'; do
 	read -r read_ahead store <<<"$setting"
 	for pattern in $("$WFS_BIN/tests/fs/access_sparse" --list); do
 		[ "$store" = warm ] || make_cold "$dir"/store/*

@@ -58,7 +58,7 @@ if $root; then
 	END
 	# In words; a path within will do.
 	expect_status $healthy weightfs doctor "$mnt/model"
-	for text in "nothing to improve" "read-ahead   4096 KiB, wanted 4096" "O_DIRECT reads: " "INIT         FUSE 7." \
+	for text in "nothing to improve" "read-ahead   2048 KiB, wanted 2048" "O_DIRECT reads: " "INIT         FUSE 7." \
 		"best here" "cache  " "up to " "0 bad blocks"; do
 		[ $healthy = 1 ] || grep -qF -- "$text" "$dir/out" || fail "'$text' is not in: $(cat "$dir/out")"
 	done
@@ -66,7 +66,7 @@ if $root; then
 	ahead=/sys/class/bdi/$(mountpoint -d "$mnt")/read_ahead_kb
 	echo 128 >"$ahead"
 	doctor 1
-	holds "improve == ['requests are small and few: the kernel reads ahead 128 KiB, and 4096 are wanted: as root: echo 4096 > $ahead']"
+	holds "improve == ['requests are small and few: the kernel reads ahead 128 KiB, and 2048 are wanted: as root: echo 2048 > $ahead']"
 	expect_status 1 weightfs doctor "$mnt"
 	bash -c "$(sed -n 's/^ *as root: //p' "$dir/out")"
 	doctor $healthy
@@ -75,7 +75,7 @@ if $root; then
 	mount_store "$store" "$mnt" -o read_ahead_kb=0
 	if [ "$(cat "$ahead")" -lt 1024 ]; then
 		doctor 1
-		holds 'len(improve) == 1 and "read_ahead_kb=0" in improve[0] and "echo 4096 > " in improve[0]'
+		holds 'len(improve) == 1 and "read_ahead_kb=0" in improve[0] and "echo 2048 > " in improve[0]'
 	fi
 	unmount "$mnt"
 fi

@@ -25,7 +25,7 @@ print(100 * sum(n * r for n, r in sizes if n > int(sys.argv[1])) // max(1, sum(n
 }
 for way in read mmap; do
 	mount_store "$dir/store" "$dir/mnt"
-	[ "$(cat "/sys/class/bdi/$(bdi)/read_ahead_kb")" = 4096 ] || fail "read_ahead_kb is not 4096"
+	[ "$(cat "/sys/class/bdi/$(bdi)/read_ahead_kb")" = 2048 ] || fail "read_ahead_kb is not 2048"
 	if [ $way = read ]; then
 		dd if="$dir/mnt/big.bin" bs=64k status=none | cmp - "$dir/big.bin" || fail "the bytes"
 	else

@@ -8,7 +8,7 @@
 seed=${WFS_MIXED_SEED:-1} runs=${WFS_MIXED_RUNS:-1}
 mib=24 operations=160
 ! is_sanitized || operations=100
-! is_thread_sanitized || mib=8 operations=30
+! is_thread_sanitized || mib=8 operations=60
 shards "$dir" $mib BF16 F32 F8_E4M3
 # Borders at odd places, tensors that are copies or constant, and many blocks of a few hundred bytes.
 "$WFS_PYTHON" "$tests/zoo/zoo.py" "$dir/zoo"

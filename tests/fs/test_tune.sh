@@ -39,11 +39,11 @@ find_settings()
 # Root: all is set, nothing to say.
 mount_logged "$dir/log" "$dir/store" "$dir/mnt"
 find_settings
-[ "$(cat "$ahead")" = 4096 ] || fail "read_ahead_kb is $(cat "$ahead")"
+[ "$(cat "$ahead")" = 2048 ] || fail "read_ahead_kb is $(cat "$ahead")"
 [ "$(cat "$control/max_background")" -ge 64 ] || fail "max_background is $(cat "$control/max_background")"
 [ "$(cat "$control/congestion_threshold")" -ge 64 ] || fail "congestion_threshold"
 grep -q 'run as root' "$dir/log" && fail "root is told what to run: $(cat "$dir/log")"
-stats_are 'd["read_ahead_kb"] == d["read_ahead_kb_wanted"] == 4096'
+stats_are 'd["read_ahead_kb"] == d["read_ahead_kb_wanted"] == 2048'
 stats_are "d['max_background'] == d['max_background_wanted'] == $(cat "$control/max_background")"
 stats_are "d['congestion_threshold'] == d['congestion_threshold_wanted'] == $(cat "$control/congestion_threshold")"
 stats_are 'd["max_read_bytes"] == 1 << 20 and d["max_pages"] == 256 and d["fuse_protocol_minor"] >= 28'
