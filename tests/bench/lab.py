@@ -12,6 +12,7 @@ import time
 from rows import COLD, THROTTLED
 
 DEADLINE_SECONDS = 900  # of any single step: reached only when something hangs
+TRIES = 3  # to fill the page cache, of which others may drop pages meanwhile
 
 
 class Failed(Exception):
@@ -84,10 +85,13 @@ class PageCache:
             raise Failed(f"{folder}: {resident} bytes stay in the page cache")
 
     def fill(self, folder):
-        run([self.reader, "load", *files_below(folder)])
-        resident, size = self.resident(folder)
-        if resident != size:
-            raise Failed(f"{folder}: only {resident} of {size} bytes stay in the page cache: not enough memory")
+        """All of the folder's files is cached."""
+        for _ in range(TRIES):
+            run([self.reader, "load", *files_below(folder)])
+            resident, size = self.resident(folder)
+            if resident == size:
+                return
+        raise Failed(f"{folder}: only {resident} of {size} bytes stay in the page cache: too little memory")
 
 
 # ---- the throttled disk -----------------------------------------------------------------------------------------------
