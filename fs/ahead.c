@@ -27,7 +27,8 @@ enum {
 struct wfsd_readers {
 	pthread_mutex_t lock;
 	struct wfsd_streams streams; /* under the lock */
-	uint64_t kernel_bytes;	     /* the kernel's read-ahead on this mount */
+	uint64_t kernel_bytes;	     /* constant: the kernel's read-ahead on this mount */
+	uint32_t block_bytes;	     /* constant */
 	atomic_bool tensors_wanted;  /* by the first thread that decodes ahead, which reads them */
 	_Atomic(struct wfsd_tensors *) tensors;
 };
@@ -39,9 +40,12 @@ static struct wfsd_readers *readers_of(struct wfsd *d, struct wfsd_file *file)
 	if (r)
 		return r;
 	struct wfsd_readers *fresh = calloc(1, sizeof(*fresh));
+	struct wfs_info info;
 	if (!fresh)
 		return NULL;
 	pthread_mutex_init(&fresh->lock, NULL);
+	wfs_reader_info(file->reader, &info);
+	fresh->block_bytes = 1u << info.head.block_log2;
 	fresh->kernel_bytes = (uint64_t)wfsd_tune_now(d).read_ahead_kb << 10;
 	if (fresh->kernel_bytes < MIN_READ_AHEAD)
 		fresh->kernel_bytes = MIN_READ_AHEAD;
@@ -125,10 +129,11 @@ void wfsd_ahead_note(struct wfsd *d, struct wfsd_file *file, uint64_t off, size_
 		.len = len,
 		.late = late,
 		.raw_len = file->raw_len,
+		.block_bytes = r->block_bytes,
 		/* Read-ahead comes in two windows, one of them asked for while the other is read. */
 		.kernel_bytes = 2 * (o_direct ? len : r->kernel_bytes),
 		.room_bytes = room(d, file, !o_direct && r->kernel_bytes >= ENOUGH_READ_AHEAD, &cache),
-		.evicted_bytes = cache.wasted_bytes,
+		.nr_evicted = cache.evicted,
 		.tensors = tensors ? tensors->span : NULL,
 		.nr_tensors = tensors ? tensors->nr : 0,
 	};

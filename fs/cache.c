@@ -33,11 +33,11 @@ struct wfsd_cache {
 	struct shard shard[NR_SHARDS];
 	size_t nr_buckets; /* of each shard, a power of two */
 	size_t cap_bytes;
-	_Atomic uint64_t ahead_bytes, ahead_used, ahead_wasted, ahead_wasted_bytes;
+	_Atomic uint64_t ahead_bytes, ahead_used, ahead_wasted, ahead_evicted;
 	pthread_mutex_t lock; /* from here */
 	struct wfsd_arena *arena;
-	struct wfsd_slot_queue kept, spent;
-	uint64_t evictions, overflow_bytes;
+	struct wfsd_slot_queue kept, spent, ahead; /* ahead: claimed ones, until they are spent or old */
+	uint64_t evictions, overflow_bytes, filled_bytes;
 };
 
 static uint64_t slot_hash(uint64_t file, uint64_t block)
@@ -77,8 +77,9 @@ size_t wfsd_cache_bytes(uint32_t raw_len)
 	return wfsd_arena_round(raw_len);
 }
 
-static void queue_add(struct wfsd_slot_queue *q, struct wfsd_slot *slot)
+static void queue_add(struct wfsd_cache *c, struct wfsd_slot_queue *q, struct wfsd_slot *slot)
 {
+	slot->queued_at = c->filled_bytes;
 	slot->queue = q;
 	slot->newer = NULL;
 	slot->older = q->newest;
@@ -130,13 +131,9 @@ static void memory_put(struct wfsd_cache *c, void *buf, size_t len)
  */
 static void ahead_ends(struct wfsd_cache *c, struct wfsd_slot *slot, bool used)
 {
-	const uint64_t bytes = wfsd_cache_bytes(slot->raw_len);
-
 	slot->ahead = false;
-	atomic_fetch_sub_explicit(&c->ahead_bytes, bytes, memory_order_relaxed);
+	atomic_fetch_sub_explicit(&c->ahead_bytes, wfsd_cache_bytes(slot->raw_len), memory_order_relaxed);
 	atomic_fetch_add_explicit(used ? &c->ahead_used : &c->ahead_wasted, 1, memory_order_relaxed);
-	if (!used)
-		atomic_fetch_add_explicit(&c->ahead_wasted_bytes, bytes, memory_order_relaxed);
 }
 
 static void slot_free(struct wfsd_cache *c, struct wfsd_slot *slot)
@@ -147,33 +144,57 @@ static void slot_free(struct wfsd_cache *c, struct wfsd_slot *slot)
 	free(slot);
 }
 
-/* Drops the oldest slot of a queue that nobody holds or has used again. Pinned slots and those used again go to the
- * newest end, of the kept queue; twice round finds one if there is one. Under the cache's lock. */
-static int evict_one(struct wfsd_cache *c, struct wfsd_slot_queue *q)
+/* Drops the oldest slot of a queue, or moves it to the newest end: a pinned one of this queue, one that was used again
+ * of the kept one. True: dropped. Under the cache's lock; the queue is not empty. */
+static bool evict_oldest(struct wfsd_cache *c, struct wfsd_slot_queue *q)
 {
-	for (size_t left = 2 * q->nr; left && q->oldest; left--) {
-		struct wfsd_slot *slot = q->oldest;
-		struct shard *s = shard_of(c, slot->file, slot->block);
-		struct wfsd_slot_queue *to = NULL;
+	struct wfsd_slot *slot = q->oldest;
+	struct shard *s = shard_of(c, slot->file, slot->block);
+	struct wfsd_slot_queue *to = NULL;
 
-		pthread_mutex_lock(&s->lock);
-		if (atomic_exchange_explicit(&slot->used_again, false, memory_order_relaxed))
-			to = &c->kept;
-		else if (slot->pins)
-			to = q;
-		else
-			*chain_find(c, s, slot->file, slot->block) = slot->chain;
-		pthread_mutex_unlock(&s->lock);
-		queue_remove(slot);
-		if (to) {
-			queue_add(to, slot);
-			continue;
-		}
-		slot_free(c, slot);
-		c->evictions++;
-		return 1;
+	pthread_mutex_lock(&s->lock);
+	if (atomic_exchange_explicit(&slot->used_again, false, memory_order_relaxed))
+		to = &c->kept;
+	else if (slot->pins)
+		to = q;
+	else
+		*chain_find(c, s, slot->file, slot->block) = slot->chain;
+	pthread_mutex_unlock(&s->lock);
+	queue_remove(slot);
+	if (to) {
+		queue_add(c, to, slot);
+		return false;
 	}
-	return 0;
+	slot_free(c, slot);
+	c->evictions++;
+	return true;
+}
+
+/* Drops one slot of a queue; twice round finds one if there is one. Under the cache's lock. */
+static bool evict_one(struct wfsd_cache *c, struct wfsd_slot_queue *q)
+{
+	for (size_t left = 2 * q->nr; left && q->oldest; left--)
+		if (evict_oldest(c, q))
+			return true;
+	return false;
+}
+
+/* The same for want of room, where it is a pity. Under the cache's lock. */
+static bool evict_ahead(struct wfsd_cache *c)
+{
+	const bool dropped = evict_one(c, &c->ahead);
+
+	if (dropped)
+		atomic_fetch_add_explicit(&c->ahead_evicted, 1, memory_order_relaxed);
+	return dropped;
+}
+
+/* Drops claimed slots for which no reader will come any more: else they would hold for good the room that there is for
+ * decoding ahead. Under the cache's lock. */
+static void drop_abandoned(struct wfsd_cache *c)
+{
+	while (c->ahead.oldest && c->filled_bytes - c->ahead.oldest->queued_at > c->cap_bytes)
+		evict_oldest(c, &c->ahead);
 }
 
 void *wfsd_cache_buffer_get(struct wfsd_cache *c, size_t len)
@@ -181,9 +202,11 @@ void *wfsd_cache_buffer_get(struct wfsd_cache *c, size_t len)
 	void *buf;
 
 	pthread_mutex_lock(&c->lock);
+	drop_abandoned(c);
 	while (c->spent.bytes > SPENT_KEEP_BYTES && evict_one(c, &c->spent))
 		;
-	while (!(buf = wfsd_arena_get(c->arena, len)) && (evict_one(c, &c->spent) || evict_one(c, &c->kept)))
+	while (!(buf = wfsd_arena_get(c->arena, len)) &&
+	       (evict_one(c, &c->spent) || evict_one(c, &c->kept) || evict_ahead(c)))
 		;
 	if (!buf)
 		c->overflow_bytes += wfsd_arena_round(len);
@@ -294,7 +317,7 @@ bool wfsd_cache_claim(struct wfsd_cache *c, uint64_t file, uint64_t block, uint3
 	there = *p;
 	if (!there) {
 		*slot_ret = *p = fresh;
-		fresh->ahead = true;
+		fresh->claimed = fresh->ahead = true;
 		s->misses++;
 		atomic_fetch_add_explicit(&c->ahead_bytes, wfsd_cache_bytes(raw_len), memory_order_relaxed);
 	}
@@ -310,7 +333,8 @@ void wfsd_cache_filled(struct wfsd_cache *c, struct wfsd_slot *slot, int err)
 
 	if (!err) {
 		pthread_mutex_lock(&c->lock);
-		queue_add(&c->kept, slot);
+		c->filled_bytes += wfsd_cache_bytes(slot->raw_len);
+		queue_add(c, slot->claimed ? &c->ahead : &c->kept, slot);
 		pthread_mutex_unlock(&c->lock);
 	}
 	pthread_mutex_lock(&s->lock);
@@ -343,7 +367,7 @@ static void slot_spent(struct wfsd_cache *c, struct wfsd_slot *slot)
 	pthread_mutex_lock(&c->lock);
 	if (slot->queue) {
 		queue_remove(slot);
-		queue_add(&c->spent, slot);
+		queue_add(c, &c->spent, slot);
 		atomic_store_explicit(&slot->used_again, false, memory_order_relaxed);
 	}
 	pthread_mutex_unlock(&c->lock);
@@ -375,7 +399,7 @@ void wfsd_cache_ahead(struct wfsd_cache *c, struct wfsd_cache_ahead *ahead_ret)
 		.bytes = atomic_load_explicit(&c->ahead_bytes, memory_order_relaxed),
 		.used = atomic_load_explicit(&c->ahead_used, memory_order_relaxed),
 		.wasted = atomic_load_explicit(&c->ahead_wasted, memory_order_relaxed),
-		.wasted_bytes = atomic_load_explicit(&c->ahead_wasted_bytes, memory_order_relaxed),
+		.evicted = atomic_load_explicit(&c->ahead_evicted, memory_order_relaxed),
 	};
 }
 
@@ -401,8 +425,8 @@ void wfsd_cache_free(struct wfsd_cache *c)
 {
 	if (!c)
 		return;
-	struct wfsd_slot_queue *const queues[] = {&c->kept, &c->spent};
-	for (int i = 0; i < 2; i++)
+	struct wfsd_slot_queue *const queues[] = {&c->kept, &c->spent, &c->ahead};
+	for (int i = 0; i < 3; i++)
 		while (queues[i]->oldest) {
 			struct wfsd_slot *slot = queues[i]->oldest;
 			queue_remove(slot);

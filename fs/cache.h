@@ -9,10 +9,11 @@
  *                           | filled(error): those who wait get the error, the next get tries anew
  *                           +-----------------------> FAILED, gone with the last pin
  *
- * Two queues decide what goes first. A block whose bytes were all handed out is "spent": the kernel's page cache has
- * them now. Spent blocks beyond a few MiB are the first to go, so that a sequential reader works in a few buffers that
- * stay in the CPU's cache and does not push out blocks that small reads come back to. A spent block that is asked for
- * again before its turn is kept like the others (least recently used last).
+ * Queues decide what goes first. A block whose bytes were all handed out is "spent": the kernel's page cache has them
+ * now. Spent blocks beyond a few MiB are the first to go, so that a sequential reader works in a few buffers that stay
+ * in the CPU's cache and does not push out blocks that small reads come back to. A spent block that is asked for again
+ * before its turn is kept like the others (least recently used last). Blocks decoded ahead go after these, but when as
+ * much as the cap was filled and still nobody came, their reader is gone, and they go at once.
  *
  * The cache knows neither FUSE nor the codec. Any thread may call anything; nothing here does I/O. The cap is kept
  * unless every buffer is pinned at once: callers bound the number of their pins (read.c).
@@ -30,18 +31,20 @@ struct wfsd_cache;
 enum wfsd_slot_state { WFSD_FILLING, WFSD_READY, WFSD_FAILED };
 
 struct wfsd_slot {
-	uint64_t file, block; /* constant, as are the next two */
+	uint64_t file, block; /* constant, as are the next three */
 	unsigned char *raw;
 	uint32_t raw_len;
+	bool claimed;		 /* ahead of readers */
 	_Atomic uint32_t served; /* bytes handed out so far, at most UINT32_MAX */
 	atomic_bool used_again;	 /* since it entered its queue */
 	struct wfsd_slot *chain; /* all from here to err: under the shard's lock */
 	uint32_t pins;
 	enum wfsd_slot_state state;
-	bool ahead; /* claimed ahead of readers, and none has come yet */
+	bool ahead; /* claimed, and no reader has come yet */
 	int err;
 	struct wfsd_slot *older, *newer; /* from here: under the cache's lock */
 	struct wfsd_slot_queue *queue;	 /* NULL: not READY yet, or leaving */
+	uint64_t queued_at;		 /* what had been filled when it entered its queue, in bytes */
 };
 
 /* cap_bytes: at least 8 MiB. NULL: out of memory. */
@@ -81,10 +84,10 @@ struct wfsd_cache_stats {
 	uint64_t hits, misses, waits, evictions;
 	uint64_t used_bytes, cap_bytes, overflow_bytes; /* overflow: above the cap */
 };
-/* Of the claimed blocks: what they hold of the cap before a reader comes; how many of them one came for; and those that
- * went without. Cheap. */
+/* Of the claimed blocks: what they hold of the cap before a reader comes; how many of them one came for; how many went
+ * without; and how many of these because others needed the room. Cheap. */
 struct wfsd_cache_ahead {
-	uint64_t bytes, used, wasted, wasted_bytes;
+	uint64_t bytes, used, wasted, evicted;
 };
 void wfsd_cache_ahead(struct wfsd_cache *cache, struct wfsd_cache_ahead *ahead_ret);
 void wfsd_cache_stats(struct wfsd_cache *cache, struct wfsd_cache_stats *stats_ret);

@@ -2,9 +2,9 @@
 #include "streams.h"
 
 enum {
-	BLOCK = 256 << 10,  /* the usual block: gaps below it leave no block out */
-	SLACK_REQUESTS = 4, /* so many requests may come before an earlier one */
-	STEP = 1 << 20,	    /* what is decoded ahead at once, and the first window */
+	SLACK_REQUESTS = 4,	   /* so many requests may come before an earlier one, */
+	SLACK_REQUEST = 128 << 10, /* short ones counted as of this size, the kernel's own */
+	STEP = 1 << 20,		   /* what is decoded ahead at once, and the first window */
 	MAX_WINDOW = 32 << 20,
 	FREE_WASTE = 8 << 20, /* what a file may have ahead before it has earned any */
 	WASTE_SHARE = 16,     /* and one byte for so many asked for */
@@ -23,14 +23,14 @@ static uint64_t ahead_of(const struct wfsd_stream *st)
 
 static void stream_begin(struct wfsd_streams *s, struct wfsd_stream *st, const struct wfsd_ask *ask)
 {
-	s->wasted_bytes += ahead_of(st);
+	s->wasted_bytes += ahead_of(st) + st->missed;
 	*st = (struct wfsd_stream){.start = ask->off, .next = ask->off, .lowest = ask->off};
 }
 
 /* How far from its place in the row a request may come. */
 static uint64_t slack_of(const struct wfsd_ask *ask)
 {
-	return SLACK_REQUESTS * (ask->len > BLOCK / 2 ? ask->len : BLOCK / 2);
+	return SLACK_REQUESTS * (ask->len > SLACK_REQUEST ? ask->len : SLACK_REQUEST);
 }
 
 /* The stream whose next read this may be, the nearest of them; NULL: none. */
@@ -75,10 +75,14 @@ static bool run_extend(struct wfsd_stream *st, const struct wfsd_ask *ask)
 {
 	const uint64_t end = ask->off + ask->len;
 
-	if (ask->off > st->next + BLOCK)
+	if (ask->off >= st->next + ask->block_bytes) {
 		st->skipped += ask->off - st->next;
-	else if (ask->off < st->next)
-		st->skipped -= min(st->skipped, min(ask->len, st->next - ask->off));
+		st->missed += min(ask->off - st->next, ahead_of(st));
+	} else if (ask->off < st->next) {
+		const uint64_t filled = min(st->skipped, min(ask->len, st->next - ask->off));
+		st->skipped -= filled;
+		st->missed -= min(st->missed, filled);
+	}
 	if (end > st->next)
 		st->next = end;
 	st->lowest = min(st->lowest, ask->off);
@@ -117,8 +121,8 @@ static uint64_t others_begin(const struct wfsd_streams *s, uint64_t from)
 
 static void window_adapt(struct wfsd_streams *s, struct wfsd_stream *st, const struct wfsd_ask *ask)
 {
-	if (ask->evicted_bytes != s->evicted_bytes) {
-		s->evicted_bytes = ask->evicted_bytes;
+	if (ask->nr_evicted != s->nr_evicted) {
+		s->nr_evicted = ask->nr_evicted;
 		for (struct wfsd_stream *i = s->stream; i < s->stream + WFSD_NR_STREAMS; i++)
 			if (i->window > STEP)
 				i->window /= 2;
@@ -135,11 +139,13 @@ static uint64_t window_allowed(const struct wfsd_streams *s, const struct wfsd_s
 	uint64_t credit = FREE_WASTE + s->asked_bytes / WASTE_SHARE, others = 0, nr = 1;
 
 	credit -= min(credit, s->wasted_bytes);
-	for (const struct wfsd_stream *i = s->stream; i < s->stream + WFSD_NR_STREAMS; i++)
+	for (const struct wfsd_stream *i = s->stream; i < s->stream + WFSD_NR_STREAMS; i++) {
+		credit -= min(credit, i->missed);
 		if (i != st && i->window) {
 			others += ahead_of(i);
 			nr++;
 		}
+	}
 	credit = min(credit / nr, credit - min(credit, others));
 	return min(min(st->window, credit), ahead_of(st) + ask->room_bytes);
 }

@@ -25,6 +25,7 @@ enum { WFSD_NR_STREAMS = 16 };
 struct wfsd_stream {
 	uint64_t start, next; /* the run: [start, next) was asked for, but for `skipped` bytes of it */
 	uint64_t skipped;
+	uint64_t missed; /* of these: decoded ahead */
 	uint64_t lowest; /* what was asked for below start came late: it does not make the run longer */
 	uint64_t ahead;	 /* decoded, or about to be, up to here; <= next: nothing is */
 	uint64_t window; /* how far beyond next; 0: the run is still too short */
@@ -34,8 +35,8 @@ struct wfsd_stream {
 struct wfsd_streams {
 	struct wfsd_stream stream[WFSD_NR_STREAMS];
 	uint64_t nr_asks, asked_bytes;
-	uint64_t wasted_bytes;	/* decoded ahead for readers that went elsewhere */
-	uint64_t evicted_bytes; /* as last heard of */
+	uint64_t wasted_bytes; /* decoded ahead for readers that went elsewhere */
+	uint64_t nr_evicted;   /* as last heard of */
 };
 
 /* The tensors that are long enough to matter, by start; they do not overlap. */
@@ -47,10 +48,11 @@ struct wfsd_ask {
 	uint64_t off, len; /* what was read */
 	bool late;	   /* and not all of it was ready */
 	/* how things stand */
-	uint64_t raw_len;	/* of the file */
-	uint64_t kernel_bytes;	/* the most that the kernel reads ahead for this kind of read */
-	uint64_t room_bytes;	/* the cache has so much room for blocks ahead of their readers, of all files */
-	uint64_t evicted_bytes; /* blocks that were evicted before any reader came, of all files since the start */
+	uint64_t raw_len;      /* of the file */
+	uint64_t block_bytes;  /* of the file: gaps below it leave no block out */
+	uint64_t kernel_bytes; /* the most that the kernel reads ahead for this kind of read */
+	uint64_t room_bytes;   /* the cache has so much room for blocks ahead of their readers, of all files */
+	uint64_t nr_evicted;   /* blocks that were evicted before any reader came, of all files since the start */
 	const struct wfsd_span *tensors;
 	size_t nr_tensors;
 };

@@ -1,4 +1,5 @@
-/* test_cache.c - the block cache and its arena: single flight, the cap, pins, eviction order, errors, many threads. */
+/* test_cache.c - the block cache and its arena: single flight, the cap, pins, eviction order, errors, blocks decoded
+ * ahead, many threads. */
 #include "test_util.h"
 
 #include "arena.h"
@@ -192,6 +193,105 @@ static void test_spent_first(void)
 	PASS("cache: what was handed out whole goes first, what is used again stays");
 }
 
+/* ---- ahead of readers ---- */
+
+/* Decode a block ahead; false: it is there. */
+static bool claim(struct wfsd_cache *c, uint64_t block, uint32_t len)
+{
+	struct wfsd_slot *slot;
+
+	if (!wfsd_cache_claim(c, 1, block, len, &slot))
+		return false;
+	memset(slot->raw, (int)(block & 0xff), len);
+	wfsd_cache_filled(c, slot, 0);
+	wfsd_cache_put(c, slot, 0);
+	return true;
+}
+
+static void check_ahead(struct wfsd_cache *c, uint64_t bytes, uint64_t used, uint64_t wasted, uint64_t evicted)
+{
+	struct wfsd_cache_ahead a;
+
+	wfsd_cache_ahead(c, &a);
+	CHECK_MSG(a.bytes == bytes && a.used == used && a.wasted == wasted && a.evicted == evicted,
+		  "ahead %d bytes, used %d, wasted %d, evicted %d", (int)a.bytes, (int)a.used, (int)a.wasted,
+		  (int)a.evicted);
+}
+
+static void test_claim(void)
+{
+	struct wfsd_cache *c = wfsd_cache_new(16 * MIB);
+	struct wfsd_cache_stats stats;
+	struct wfsd_slot *slot, *reader, *late;
+
+	/* Once only, and it is a hit for the first reader, who counts once. */
+	CHECK(claim(c, 1, 200 * KIB) && !claim(c, 1, 200 * KIB));
+	check_ahead(c, 256 * KIB, 0, 0, 0);
+	CHECK(touch(c, 1, 200 * KIB, 1) && touch(c, 1, 200 * KIB, 1));
+	check_ahead(c, 0, 1, 0, 0);
+	/* What a reader has or is about to have is left to him. */
+	reader = must_get(c, 1, 2, MIB, WFSD_FILL);
+	CHECK(!wfsd_cache_claim(c, 1, 2, MIB, &slot));
+	wfsd_cache_filled(c, reader, 0);
+	CHECK(!wfsd_cache_claim(c, 1, 2, MIB, &slot));
+	wfsd_cache_put(c, reader, 1);
+	check_ahead(c, 0, 1, 0, 0);
+	/* A reader who comes before it is filled waits; an error is his, too, and the next one tries anew. */
+	CHECK(wfsd_cache_claim(c, 1, 3, MIB, &slot));
+	check_ahead(c, MIB, 1, 0, 0);
+	late = must_get(c, 1, 3, MIB, WFSD_WAIT);
+	check_ahead(c, 0, 2, 0, 0);
+	CHECK(late == slot);
+	wfsd_cache_filled(c, slot, EIO);
+	CHECK(wfsd_cache_wait(c, late) == EIO);
+	wfsd_cache_put(c, slot, 0);
+	wfsd_cache_put(c, late, 0);
+	check_ahead(c, 0, 2, 0, 0);
+	/* An error that nobody waits for: it is gone with the claim. */
+	CHECK(wfsd_cache_claim(c, 1, 3, MIB, &slot));
+	wfsd_cache_filled(c, slot, EIO);
+	wfsd_cache_put(c, slot, 0);
+	check_ahead(c, 0, 2, 1, 0);
+	CHECK(!touch(c, 3, MIB, 1));
+	wfsd_cache_stats(c, &stats);
+	CHECK(stats.misses == 5 && stats.hits == 2 && stats.waits == 1 && stats.overflow_bytes == 0);
+	CHECK(stats.used_bytes == 2 * MIB + 256 * KIB);
+	CHECK(claim(c, 4, MIB)); /* freed unread */
+	wfsd_cache_free(c);
+	PASS("cache: a block decoded ahead is decoded once and counted once");
+}
+
+static void test_claim_order(void)
+{
+	enum { CAP = 16 * MIB, NR = 4 };
+	struct wfsd_cache *c = wfsd_cache_new(CAP);
+	struct wfsd_cache_stats stats;
+
+	/* Blocks ahead of a reader outlive those that were read in part or as a whole. */
+	for (unsigned i = 0; i < NR; i++)
+		CHECK(claim(c, i, MIB));
+	for (unsigned i = 100; i < 112; i++)
+		CHECK(!touch(c, i, MIB, i % 2 ? MIB : 1));
+	CHECK(claim(c, 10, MIB)); /* there is no room, and nothing older than the four is left untouched */
+	for (unsigned i = 0; i < NR; i++)
+		CHECK(touch(c, i, MIB, MIB));
+	check_ahead(c, MIB, NR, 0, 0);
+	/* When a whole cap was filled since, their reader is gone, though there was no need of their room. */
+	for (unsigned i = 1000; i < 1040; i++)
+		CHECK(!touch(c, i, MIB, MIB));
+	check_ahead(c, 0, NR, 1, 0);
+	wfsd_cache_stats(c, &stats);
+	CHECK(stats.used_bytes < CAP && stats.overflow_bytes == 0);
+	/* Nothing but blocks ahead of readers: the oldest goes, and that is told. */
+	for (unsigned i = 0; i <= CAP / MIB; i++)
+		CHECK(claim(c, 2000 + i, MIB));
+	check_ahead(c, CAP, NR, 2, 1);
+	CHECK(!touch(c, 2000, MIB, 1));
+	check_ahead(c, CAP - MIB, NR, 3, 2);
+	wfsd_cache_free(c);
+	PASS("cache: blocks ahead of their reader go last, and at once when he is gone");
+}
+
 /* ---- many threads ---- */
 
 enum { NR_THREADS = 16, NR_BLOCKS = 250, NR_ROUNDS = 3000 };
@@ -230,6 +330,10 @@ static void *one_of_many(void *arg)
 		bool fail = test_rand_below(&seed, 16) == 0;
 
 		block[1] = (block[0] + 1 + (unsigned)test_rand_below(&seed, NR_BLOCKS - 1)) % NR_BLOCKS;
+		if (round % 4 == 0 && wfsd_cache_claim(crowd->c, 9, block[1], block_len(block[1]), &slot[1])) {
+			fill_or_fail(crowd, slot[1], block[1], fail);
+			wfsd_cache_put(crowd->c, slot[1], 0);
+		}
 		for (int i = 0; i < 2; i++)
 			answer[i] = wfsd_cache_get(crowd->c, 9, block[i], block_len(block[i]), &slot[i]);
 		for (int i = 0; i < 2; i++)
@@ -251,14 +355,18 @@ static void test_threads(void)
 	struct crowd crowd = {.c = wfsd_cache_new(16 * MIB)};
 	pthread_t threads[NR_THREADS];
 	struct wfsd_cache_stats stats;
+	struct wfsd_cache_ahead ahead;
 
 	for (int i = 0; i < NR_THREADS; i++)
 		CHECK(!pthread_create(&threads[i], NULL, one_of_many, &crowd));
 	for (int i = 0; i < NR_THREADS; i++)
 		pthread_join(threads[i], NULL);
 	wfsd_cache_stats(crowd.c, &stats);
-	CHECK(stats.hits + stats.misses + stats.waits == 2u * NR_THREADS * NR_ROUNDS);
 	CHECK(stats.misses == atomic_load(&crowd.fills));
+	wfsd_cache_ahead(crowd.c, &ahead);
+	CHECK(ahead.used > 0 && ahead.wasted > 0 && ahead.bytes <= stats.used_bytes);
+	CHECK(stats.hits + stats.waits <= 2u * NR_THREADS * NR_ROUNDS);
+	CHECK(stats.hits + stats.misses + stats.waits >= 2u * NR_THREADS * NR_ROUNDS);
 	CHECK(stats.evictions > 0);
 	wfsd_cache_free(crowd.c);
 	PASS("cache: 16 threads, never two that fill one block, never a wrong byte");
@@ -271,6 +379,8 @@ int main(void)
 	test_cap();
 	test_pins();
 	test_spent_first();
+	test_claim();
+	test_claim_order();
 	test_threads();
 	return 0;
 }

@@ -15,8 +15,13 @@ struct sum {
 
 static struct wfsd_ask ask_of(uint64_t off, uint64_t len)
 {
-	return (struct wfsd_ask){
-		.off = off, .len = len, .late = true, .raw_len = RAW_LEN, .kernel_bytes = MIB, .room_bytes = 64 * MIB};
+	return (struct wfsd_ask){.off = off,
+				 .len = len,
+				 .late = true,
+				 .raw_len = RAW_LEN,
+				 .block_bytes = 256 * KIB,
+				 .kernel_bytes = MIB,
+				 .room_bytes = 64 * MIB};
 }
 
 /* Every range lies beyond the read, inside the file, and no two of one reader overlap. */
@@ -126,6 +131,42 @@ static void test_strided(void)
 	PASS("strided readers are followed when they touch every block");
 }
 
+/* Blocks that are decoded ahead and that no read of len bytes, with gaps between them, touches: one in ten at most. */
+static void check_gaps(uint64_t block_bytes, uint64_t len, uint64_t gap)
+{
+	enum { MAX_BLOCKS = 2000 * 16 };
+	static bool ahead[MAX_BLOCKS], touched[MAX_BLOCKS];
+	struct wfsd_streams s = {0};
+	struct wfsd_ask a = ask_of(0, len);
+	uint64_t decoded = 0, unread = 0;
+
+	memset(ahead, 0, sizeof(ahead));
+	memset(touched, 0, sizeof(touched));
+	a.block_bytes = block_bytes;
+	for (; a.off + len <= RAW_LEN; a.off += len + gap) {
+		uint64_t from = 0, n = wfsd_streams_ask(&s, &a, &from);
+		for (uint64_t b = a.off / block_bytes; b <= (a.off + len - 1) / block_bytes; b++)
+			touched[b] = true;
+		for (uint64_t b = from / block_bytes; n && b <= (from + n - 1) / block_bytes; b++)
+			ahead[b] = true;
+	}
+	for (uint64_t b = 0; b < RAW_LEN / block_bytes; b++) {
+		decoded += ahead[b] || touched[b];
+		unread += ahead[b] && !touched[b];
+	}
+	CHECK_MSG(unread * 10 <= decoded, "blocks of %d KiB, reads of %d, gaps of %d: of %d blocks %d for nobody",
+		  (int)(block_bytes / KIB), (int)(len / KIB), (int)(gap / KIB), (int)decoded, (int)unread);
+}
+
+static void test_gaps(void)
+{
+	for (uint64_t block_bytes = 64 * KIB; block_bytes <= MIB; block_bytes *= 2)
+		for (uint64_t len = 4 * KIB; len <= MIB; len *= 2)
+			for (uint64_t gap = 4 * KIB; gap <= 8 * MIB; gap *= 2)
+				check_gaps(block_bytes, len, gap);
+	PASS("what a strided reader leaves out is hardly decoded, whatever his step and the blocks");
+}
+
 /* Whatever the reads are: what is ahead or left behind is at most 8 MiB and 1/16 of what was asked for. */
 static void test_bound(void)
 {
@@ -144,11 +185,13 @@ static void test_bound(void)
 			CHECK(!n || (from >= a.off && from + n <= RAW_LEN));
 			asked += len;
 			ahead = 0;
-			for (int k = 0; k < WFSD_NR_STREAMS; k++)
+			for (int k = 0; k < WFSD_NR_STREAMS; k++) {
+				ahead += s.stream[k].missed;
 				if (s.stream[k].ahead > s.stream[k].next)
 					ahead += s.stream[k].ahead - s.stream[k].next;
+			}
 			CHECK(s.wasted_bytes + ahead <= 8 * MIB + asked / 16);
-			reader += len;
+			reader += len + (seed % 3 ? 0 : test_rand_below(&state, MIB));
 			left--;
 		}
 	}
@@ -210,7 +253,7 @@ static void test_window(void)
 	CHECK(sum.end == a.off + 32 * MIB);
 	/* Evicted unread: it shrinks. */
 	for (int i = 0; i < 3; i++, a.off += a.len) {
-		a.evicted_bytes += MIB;
+		a.nr_evicted++;
 		ask(&s, &a, &sum);
 	}
 	uint64_t end = sum.end;
@@ -233,6 +276,7 @@ int main(void)
 	test_interleaved();
 	test_neighbours();
 	test_strided();
+	test_gaps();
 	test_bound();
 	test_tensors();
 	test_window();
