@@ -321,13 +321,13 @@ static unsigned span_count(const struct wfsd_file *file, const struct wfsd_job *
 
 /* Reads the stored bytes of the whole span at once if that is worth it, then decodes its blocks. */
 static void span_run(struct wfsd_fetch *f, struct span *span, const struct wfs_block *first,
-		     const struct wfs_block *last)
+		     const struct wfs_block *last, bool stream)
 {
 	struct timespec start, end;
 	struct wfsd_loaded loaded;
 
 	clock_gettime(CLOCK_MONOTONIC, &start);
-	if (wfsd_load_span(span->d, span->file, first, last, &loaded)) {
+	if (wfsd_load_span(span->d, span->file, first, last, stream, &loaded)) {
 		span->comp = loaded.comp;
 		span->comp_off = first->comp_off;
 	}
@@ -349,10 +349,7 @@ void wfsd_fetch_run(struct wfsd *d, struct wfsd_file *file, const struct wfsd_jo
 		wfs_reader_block(file->reader, jobs[0].block, &first);
 		n = span_count(file, jobs, nr, &first, &last);
 		struct span span = {.d = d, .file = file, .jobs = jobs, .nr = n};
-		if (stream || n > 1)
-			span_run(d->fetch, &span, &first, &last);
-		else
-			span_work(&span);
+		span_run(d->fetch, &span, &first, &last, stream);
 	}
 }
 

@@ -6,7 +6,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
-#include <string.h>
+#include <stdlib.h>
 #include <sys/mman.h>
 #include <sys/resource.h>
 #include <unistd.h>
@@ -74,6 +74,7 @@ void wfsd_bypass_close(struct wfsd_file *file)
 		munmap(file->bypass.map, file->stored_len);
 	if (file->bypass.fd >= 0)
 		close(file->bypass.fd);
+	free(file->bypass.met);
 }
 
 static bool page_is_cached(const unsigned char *map, uint64_t off)
@@ -111,19 +112,38 @@ static const unsigned char *direct_read(int fd, uint64_t off, size_t len, unsign
 	return buf + skip;
 }
 
+/* Whether the block was read singly before; from now on it was. */
+static bool met_before(struct wfsd_file *file, uint64_t block)
+{
+	atomic_uchar *met = atomic_load_explicit(&file->bypass.met, memory_order_acquire);
+	const unsigned char bit = (unsigned char)(1u << block % 8);
+
+	if (!met) {
+		atomic_uchar *fresh = calloc(file->nr_blocks / 8 + 1, sizeof(*fresh));
+		if (!fresh)
+			return true;
+		if (atomic_compare_exchange_strong(&file->bypass.met, &met, fresh))
+			met = fresh;
+		else
+			free(fresh);
+	}
+	return atomic_fetch_or_explicit(&met[block / 8], bit, memory_order_relaxed) & bit;
+}
+
 /* ---- both ------------------------------------------------------------------------------------------------------ */
 
 bool wfsd_load_span(struct wfsd *d, struct wfsd_file *file, const struct wfs_block *first, const struct wfs_block *last,
-		    struct wfsd_loaded *loaded_ret)
+		    bool stream, struct wfsd_loaded *loaded_ret)
 {
 	const size_t len = (size_t)(last->comp_off - first->comp_off) + last->comp_len;
-	int fd = direct_fd(d, file);
-	bool on_disk = fd < 0 || !is_cached(file, first->comp_off, len);
+	const bool single = !stream && first->index == last->index;
+	const int fd = direct_fd(d, file);
+	const bool on_disk = fd < 0 || !is_cached(file, first->comp_off, len);
 
 	atomic_store_explicit(&file->bypass.on_disk, on_disk, memory_order_relaxed);
-	if (fd < 0) /* then let the disk at least begin with all of it */
+	if (fd < 0 && !single) /* then let the disk at least begin with all of it */
 		posix_fadvise(file->fd, (off_t)first->comp_off, (off_t)len, POSIX_FADV_WILLNEED);
-	if (fd < 0 || !on_disk)
+	if (fd < 0 || !on_disk || (single && met_before(file, first->index)))
 		return false;
 	loaded_ret->buf_len = len + 2 * PAGE;
 	loaded_ret->buf = wfsd_cache_buffer_get(d->cache, loaded_ret->buf_len);
