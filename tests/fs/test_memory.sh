@@ -15,7 +15,7 @@ mv "$dir/zoo/dtype-f32.safetensors" "$dir/originals/model-1"
 mv "$dir/zoo/dtype-f16.safetensors" "$dir/originals/model-2"
 "$WFS_PYTHON" -c '
 import sys
-for i in range(1024):
+for i in range(2048):
     line = b"block %05d\n" % i
     sys.stdout.buffer.write((line * (65536 // len(line) + 1))[:65536])' >"$dir/originals/text"
 for file in "$dir"/originals/*; do
@@ -26,7 +26,7 @@ for ((i = 0; i < nr_files; i++)); do
 	cp "$dir/packed/text.wfs" "$dir/store/texts/$i.wfs"
 done
 text_blocks=$((nr_files * $(blocks "$dir/packed/text.wfs")))
-[ "$text_blocks" -ge $((1000 * nr_files)) ] || fail "the texts have only $text_blocks blocks"
+[ "$text_blocks" -ge $((2000 * nr_files)) ] || fail "the texts have only $text_blocks blocks"
 model_blocks=$((nr_files * $(blocks "$dir"/packed/model-*) / 3))
 for options in cache=${cache_mib}M cache=${cache_mib}M,read_ahead_kb=128,threads=8; do
 	mount_logged "$dir/log" "$dir/store" "$dir/mnt" -o "$options"
