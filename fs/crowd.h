@@ -45,7 +45,8 @@ static inline void wfsd_crowd_leave(struct wfsd_crowd *c, uint64_t bytes)
 
 static inline bool wfsd_is_crowded(const struct wfsd_crowd *c)
 {
-	return wfsd_now_nsec() - atomic_load_explicit(&c->seen_nsec, memory_order_relaxed) < WFSD_CROWD_NSEC;
+	/* Not a difference: another thread may have seen one after we looked at the clock. */
+	return wfsd_now_nsec() < atomic_load_explicit(&c->seen_nsec, memory_order_relaxed) + WFSD_CROWD_NSEC;
 }
 
 static inline void wfsd_active_begin(struct wfsd_crowd *c)

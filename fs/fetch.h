@@ -1,8 +1,8 @@
 /* fetch.h - reads and decodes the blocks of a request, on several threads when there are several.
  *
  * Blocks that lie side by side in the container are read at once. The thread that has the request works itself; idle
- * workers help to decode. So one block costs no hand-over, and a machine that
- * is busy with many requests decodes each on its own thread, without waking anybody.
+ * workers help to decode. So one block costs no hand-over, and a machine that is busy with many requests decodes each
+ * on its own thread, without waking anybody.
  */
 #ifndef WFSD_FETCH_H
 #define WFSD_FETCH_H

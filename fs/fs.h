@@ -4,13 +4,15 @@
  *
  *     main -> ops -> lookup dir read      ops: one function a FUSE request, one reply each (reply)
  *                    |      |   |
- *                    tree   |   ahead     tree: nodes, what the kernel knows; ahead: decoding before it is asked for
- *                    |      |   |
+ *                    tree   |   ahead     tree: nodes, what the kernel knows; ahead: decoding before it is asked for,
+ *                    |      |   |           where streams says, which tensors helps
  *                    |      |   fetch     fetch: decoding, on several threads
+ *                    |      |   |
+ *                    |      |   load      load: stored bytes, around the page cache or through it
  *                    |      |   |
  *                    store  |   file      store: paths, versions, heads; file: open files and readers
  *                           |   |
- *                         arena cache     decoded blocks
+ *                         arena cache     decoded blocks, and all large buffers
  *
  * Threads: libfuse's (they do whole requests), the decode workers, those that decode ahead, the watchdog, the closer of
  * kept files, the statistics server, and the main thread, which waits for signals. No lock is held during a system call

@@ -5,7 +5,8 @@
  * The others (constant regions, hundreds of small copy regions) are put together piece by piece in a buffer.
  *
  * Memory: a read pins at most PIN_BYTES of blocks, or one block, beside one buffer of its own size. wfsd_read_limit
- * keeps the sum over all reads below the cache's cap.
+ * keeps the sum of these over all reads below the cache's cap. Few reads need as much; what they leave is enough for
+ * stored bytes while they are decoded (load.h) and for blocks ahead of readers (ahead.c).
  */
 #include "read.h"
 #include "ahead.h"
