@@ -280,11 +280,10 @@ static int file_new(struct wfsd *d, struct wfsd_node *node, struct wfsd_file **f
 	file->stored_len = (uint64_t)st.st_size;
 	wfsd_tree_ref(d->tree, node);
 	wfsd_count(&d->stats.open_files, 1);
-	if (node->ident.container)
+	if (node->ident.container) {
+		wfsd_store_read_exactly(file->fd);
 		err = reader_open(d, file, final_ret);
-	if (!err && node->ident.container)
-		posix_fadvise(file->fd, 0, 0,
-			      POSIX_FADV_RANDOM); /* every read asks for exactly what it needs (load.h) */
+	}
 	if (!err && node->ident.container && file->raw_len != (uint64_t)node->st.st_size)
 		err = ESTALE; /* two heads under one version: written in place, in one tick of the clock */
 	if (err) {

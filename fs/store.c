@@ -162,6 +162,11 @@ bool wfsd_add_suffix(const char *shown, char *stored_ret)
 	return snprintf(stored_ret, NAME_MAX + 1, "%s" WFSD_SUFFIX, shown) <= NAME_MAX;
 }
 
+void wfsd_store_read_exactly(int fd)
+{
+	posix_fadvise(fd, 0, 0, POSIX_FADV_RANDOM);
+}
+
 /* Read the head of an open file of this version. What can be otherwise the next time is not remembered. */
 static void head_read(struct wfsd *d, int fd, struct head *head, const char *dir, const char *stored)
 {
@@ -169,6 +174,7 @@ static void head_read(struct wfsd *d, int fd, struct head *head, const char *dir
 	struct wfs_error err;
 
 	wfsd_count(&d->stats.heads_read, 1);
+	wfsd_store_read_exactly(fd);
 	switch (wfs_head_read(fd, &raw, &err)) {
 	case WFS_OK:
 		head->kind = WFSD_CONTAINER;

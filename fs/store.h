@@ -64,6 +64,10 @@ bool wfsd_has_suffix(const char *stored);
 /* The stored name of a container shown as `shown`, into stored_ret[NAME_MAX + 1]. False: too long to be one. */
 bool wfsd_add_suffix(const char *shown, char *stored_ret);
 
+/* From now on reads of this open container bring in what they ask for and no more. Before the first of them: what the
+ * kernel has read ahead bears marks that make it go on, whoever meets them. */
+void wfsd_store_read_exactly(int fd);
+
 /* What is known of containers' heads, by version: bounded memory, a lost entry costs one pread. */
 struct wfsd_heads *wfsd_heads_new(void);
 void wfsd_heads_free(struct wfsd_heads *heads);
