@@ -75,7 +75,9 @@ class PageCache:
         return state["resident"], state["bytes"]
 
     def empty(self, folder):
-        """Nothing of the folder's files is cached, nor, as root, of names and inodes."""
+        """Nothing of the folder's files is cached, nor, as root, of names and inodes. Caches that belong to the disk
+        (a device's, a host's below a virtual machine) are warm for everyone: they would favour what was read last."""
+        run([self.reader, "wake", *files_below(folder)])
         run([self.reader, "evict", *files_below(folder)])
         if self.can_drop:
             write_text("/proc/sys/vm/drop_caches", "3")

@@ -2,6 +2,7 @@
  *
  *     reader PATTERN [-b REQUEST] [-s STRIDE] [-n COUNT] [-w WORKERS] [-W] [-d OTHER] FILE...
  *     reader resident|evict|load FILE...       what the page cache holds of them; make that nothing; make that all
+ *     reader wake FILE...                      read them past the page cache, for the caches behind the disk
  *     reader --list
  *
  * -W: the files are read once before, without being timed. -d: another file is, past the page cache: a throttled disk
@@ -101,25 +102,9 @@ static uint64_t parse_size(const char *text)
 static int usage(void)
 {
 	fputs("usage: reader PATTERN [-b REQUEST] [-s STRIDE] [-n COUNT] [-w WORKERS] [-W] [-d OTHER] FILE...\n"
-	      "       reader resident|evict|load FILE... | --list\n",
+	      "       reader resident|evict|load|wake FILE... | --list\n",
 	      stderr);
 	return 2;
-}
-
-static void drain(const char *path)
-{
-	enum { CHUNK = 1 << 20 };
-	const struct target file = {.path = path};
-	unsigned char *buf = reader_memory(CHUNK);
-	int fd = reader_open(&file, O_DIRECT);
-	ssize_t n;
-
-	while ((n = read(fd, buf, CHUNK)) > 0)
-		;
-	if (n < 0)
-		reader_die(path);
-	close(fd);
-	free(buf);
 }
 
 /* Without a file left over, or with a bad number: false. */
@@ -184,13 +169,15 @@ int main(int argc, char **argv)
 		return reader_evict(run.file, run.nr_files);
 	if (!strcmp(argv[1], "load"))
 		return reader_load(run.file, run.nr_files);
+	if (!strcmp(argv[1], "wake"))
+		return reader_wake(run.file, run.nr_files);
 	const struct pattern *pattern = find_pattern(argv[1]);
 	if (!pattern)
 		return usage();
 	if (warm && reader_load(run.file, run.nr_files))
 		return 1;
 	if (other)
-		drain(other);
+		reader_wake(&(struct target){.path = other}, 1);
 	pattern->run(&run);
 	print_run(pattern->name, &run);
 	return 0;

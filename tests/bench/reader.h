@@ -48,5 +48,7 @@ void *reader_memory(uint64_t len);
 int reader_resident(const struct target *file, int nr);
 int reader_evict(const struct target *file, int nr);
 int reader_load(const struct target *file, int nr);
+/* Read past it. */
+int reader_wake(const struct target *file, int nr);
 
 #endif

@@ -63,5 +63,24 @@ int reader_load(const struct target *file, int nr)
 			reader_pread(fd, buf, file[i].size - off < CHUNK ? file[i].size - off : CHUNK, off);
 		close(fd);
 	}
+	free(buf);
+	return 0;
+}
+
+int reader_wake(const struct target *file, int nr)
+{
+	enum { CHUNK = 4 << 20 };
+	unsigned char *buf = reader_memory(CHUNK);
+
+	for (int i = 0; i < nr; i++) {
+		int fd = reader_open(&file[i], O_DIRECT);
+		ssize_t n;
+		while ((n = read(fd, buf, CHUNK)) > 0)
+			;
+		if (n < 0)
+			reader_die(file[i].path);
+		close(fd);
+	}
+	free(buf);
 	return 0;
 }

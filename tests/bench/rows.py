@@ -46,7 +46,7 @@ ROWS = [
     Row("tensors", "safetensors get_tensor", "get_tensor.py", (COLD, MEMORY)),
     Row("threads-1", "1 thread, 16 MiB", "threads -w 1 -b 16M", (COLD, MEMORY)),
     Row("threads-8", "8 threads, 1 descriptor", "threads -w 8 -b 16M", (COLD, MEMORY)),
-    Row("procs-4", "4 processes map 1 file", "procs -w 4", (COLD, MEMORY)),
+    Row("procs-4", "1 file, 4 processes, sum", "procs -w 4", (COLD, MEMORY)),
     Row("files-1", "16 files, 1 reader", "seq -b 1M", (COLD, MEMORY), part="shards"),
     Row("files-4", "4 files, 4 readers", "files -b 1M", (COLD, MEMORY), part="shards", files=4),
     Row("files-16", "16 files, 16 readers", "files -b 1M", (COLD, MEMORY), part="shards"),
