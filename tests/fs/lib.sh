@@ -129,11 +129,12 @@ zoo()
 	fi
 }
 
-# Ended, whether or not its parent has noticed: in a container process 1 may never.
+# A daemon has ended, whether or not its parent has noticed: in a container process 1 may never. Another program may have
+# got its number since.
 gone()
 {
 	local state
-	state=$(sed 's/.*) //; s/ .*//' "/proc/$1/stat" 2>/dev/null) || return 0
+	state=$(sed -n 's/.* (weightfsd) //; T; s/ .*//; p' "/proc/$1/stat" 2>/dev/null) || return 0
 	[ -z "$state" ] || [ "$state" = Z ]
 }
 
