@@ -14,12 +14,14 @@
 
 enum {
 	NR_TASKS = 64,
-	PIECE = 1 << 20, /* bytes of the original that one thread takes at once */
+	PIECE = 1 << 20,	     /* bytes of the original that one thread takes at once */
+	MAX_PIECE_BYTES = 2 * PIECE, /* of whole blocks for these: copies may be small parts of large ones */
 	MAX_JOBS = 32,
 	MAX_EXTENTS = 256, /* of a piece: more are no model, but a reason to leave it alone */
 	MIN_READ_AHEAD = 128 << 10,
 	ENOUGH_READ_AHEAD = 1 << 20,
-	CACHE_SHARE = 4, /* blocks ahead of their readers take at most this part of the cache */
+	JOIN_SECONDS = 1, /* for threads without work */
+	CACHE_SHARE = 4,  /* blocks ahead of their readers take at most this part of the cache */
 };
 
 /* ---- the readers of a file ------------------------------------------------------------------------------------- */
@@ -93,13 +95,18 @@ static uint64_t room(struct wfsd *d, const struct wfsd_file *file, bool kernel_l
 	const uint64_t share = d->opts->cache_bytes / CACHE_SHARE;
 	uint64_t taken = cache->bytes;
 
-	if (wfsd_is_crowded(&d->crowd) ||
+	/* What one file may waste (streams.h) all of them may, too: many short reads of many files add up. */
+	const uint64_t served = atomic_load_explicit(&d->stats.bytes_served, memory_order_relaxed);
+	const uint64_t credit = WFSD_FREE_WASTE + served / WFSD_WASTE_SHARE, spent = cache->bytes + cache->wasted_bytes;
+
+	if (credit <= spent || wfsd_is_crowded(&d->crowd) ||
 	    (kernel_leads && !atomic_load_explicit(&file->bypass.on_disk, memory_order_relaxed)))
 		return 0;
 	pthread_mutex_lock(&a->lock);
 	taken += a->nr == NR_TASKS ? share : a->todo_bytes;
 	pthread_mutex_unlock(&a->lock);
-	return taken < share ? share - taken : 0;
+	const uint64_t left = credit - spent;
+	return taken >= share ? 0 : left < share - taken ? left : share - taken;
 }
 
 static void task_add(struct wfsd_ahead *a, struct wfsd_file *file, uint64_t off, uint64_t len)
@@ -160,12 +167,13 @@ static void decode_piece(struct wfsd *d, struct wfsd_file *file, uint64_t off, u
 {
 	struct wfsd_readers *r = atomic_load_explicit(&file->readers, memory_order_acquire);
 	struct wfsd_job jobs[MAX_JOBS];
+	uint64_t bytes = 0;
 	unsigned nr = 0;
 
 	pthread_mutex_lock(&r->lock);
 	off = wfsd_streams_wanted(&r->streams, off, end);
 	pthread_mutex_unlock(&r->lock);
-	for (unsigned i = 0; off < end && i < MAX_EXTENTS; i++) {
+	for (unsigned i = 0; off < end && i < MAX_EXTENTS && bytes < MAX_PIECE_BYTES; i++) {
 		struct wfs_extent extent;
 		struct wfs_block block;
 
@@ -178,6 +186,7 @@ static void decode_piece(struct wfsd *d, struct wfsd_file *file, uint64_t off, u
 		if (!wfsd_cache_claim(d->cache, file->node->id, extent.block, block.raw_len, &jobs[nr].slot))
 			continue;
 		wfsd_count(&d->stats.ahead_blocks, 1);
+		bytes += wfsd_cache_bytes(block.raw_len);
 		if (++nr == MAX_JOBS) {
 			run(d, file, jobs, nr);
 			nr = 0;
@@ -261,25 +270,31 @@ struct wfsd_ahead *wfsd_ahead_new(struct wfsd *d, unsigned nr_threads)
 	return NULL;
 }
 
-void wfsd_ahead_stop(struct wfsd *d, struct wfsd_ahead *a)
+bool wfsd_ahead_stop(struct wfsd *d, struct wfsd_ahead *a, unsigned seconds)
 {
+	struct timespec until;
+
 	pthread_mutex_lock(&a->lock);
 	a->stop = true;
 	pthread_cond_broadcast(&a->work);
 	pthread_mutex_unlock(&a->lock);
+	clock_gettime(CLOCK_REALTIME, &until);
+	until.tv_sec += seconds;
 	for (; a->nr_started; a->nr_started--)
-		pthread_join(a->threads[a->nr_started - 1], NULL);
+		if (pthread_timedjoin_np(a->threads[a->nr_started - 1], NULL, &until))
+			return false;
 	while (a->nr) {
 		wfsd_file_put(d, a->task[a->first].file);
 		task_drop(a);
 	}
+	return true;
 }
 
 void wfsd_ahead_free(struct wfsd *d, struct wfsd_ahead *a)
 {
 	if (!a)
 		return;
-	wfsd_ahead_stop(d, a);
+	wfsd_ahead_stop(d, a, JOIN_SECONDS);
 	free(a->threads);
 	pthread_cond_destroy(&a->work);
 	pthread_mutex_destroy(&a->lock);

@@ -16,9 +16,10 @@ struct wfsd_file;
 struct wfsd_ahead;
 /* NULL: no memory or no threads. */
 struct wfsd_ahead *wfsd_ahead_new(struct wfsd *d, unsigned nr_threads);
-/* Drops what is still to do and returns when the threads have ended, which the store may hold up. */
-void wfsd_ahead_stop(struct wfsd *d, struct wfsd_ahead *ahead);
-/* Stops it if need be. ahead may be NULL. */
+/* Drops what is still to do and waits for the threads. False: one hangs in the store, for longer than these seconds;
+ * then nothing of it may be freed. */
+bool wfsd_ahead_stop(struct wfsd *d, struct wfsd_ahead *ahead, unsigned seconds);
+/* It is stopped, or idle, or NULL. */
 void wfsd_ahead_free(struct wfsd *d, struct wfsd_ahead *ahead);
 
 /* raw[off, off + len) of a container was read. o_direct: past the kernel's read-ahead. late: not all of it was ready.

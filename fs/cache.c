@@ -33,7 +33,7 @@ struct wfsd_cache {
 	struct shard shard[NR_SHARDS];
 	size_t nr_buckets; /* of each shard, a power of two */
 	size_t cap_bytes;
-	_Atomic uint64_t ahead_bytes, ahead_used, ahead_wasted, ahead_evicted;
+	_Atomic uint64_t ahead_bytes, ahead_used, ahead_wasted, ahead_wasted_bytes, ahead_evicted;
 	pthread_mutex_t lock; /* from here */
 	struct wfsd_arena *arena;
 	struct wfsd_slot_queue kept, spent, ahead; /* ahead: claimed ones, until they are spent or old */
@@ -131,9 +131,13 @@ static void memory_put(struct wfsd_cache *c, void *buf, size_t len)
  */
 static void ahead_ends(struct wfsd_cache *c, struct wfsd_slot *slot, bool used)
 {
+	const uint64_t bytes = wfsd_cache_bytes(slot->raw_len);
+
 	slot->ahead = false;
-	atomic_fetch_sub_explicit(&c->ahead_bytes, wfsd_cache_bytes(slot->raw_len), memory_order_relaxed);
+	atomic_fetch_sub_explicit(&c->ahead_bytes, bytes, memory_order_relaxed);
 	atomic_fetch_add_explicit(used ? &c->ahead_used : &c->ahead_wasted, 1, memory_order_relaxed);
+	if (!used)
+		atomic_fetch_add_explicit(&c->ahead_wasted_bytes, bytes, memory_order_relaxed);
 }
 
 static void slot_free(struct wfsd_cache *c, struct wfsd_slot *slot)
@@ -373,6 +377,25 @@ static void slot_spent(struct wfsd_cache *c, struct wfsd_slot *slot)
 	pthread_mutex_unlock(&c->lock);
 }
 
+/* Gives back the pin of a slot above the cap: with the last one it goes at once, not when others need the room. */
+static void put_overflow(struct wfsd_cache *c, struct wfsd_slot *slot)
+{
+	struct shard *s = shard_of(c, slot->file, slot->block);
+	bool dead;
+
+	pthread_mutex_lock(&c->lock);
+	pthread_mutex_lock(&s->lock);
+	dead = --slot->pins == 0;
+	if (dead && slot->state == WFSD_READY)
+		*chain_find(c, s, slot->file, slot->block) = slot->chain;
+	pthread_mutex_unlock(&s->lock);
+	if (dead && slot->queue)
+		queue_remove(slot);
+	if (dead)
+		slot_free(c, slot);
+	pthread_mutex_unlock(&c->lock);
+}
+
 void wfsd_cache_put(struct wfsd_cache *c, struct wfsd_slot *slot, uint32_t served)
 {
 	struct shard *s = shard_of(c, slot->file, slot->block);
@@ -382,6 +405,10 @@ void wfsd_cache_put(struct wfsd_cache *c, struct wfsd_slot *slot, uint32_t serve
 		uint32_t before = atomic_fetch_add_explicit(&slot->served, served, memory_order_relaxed);
 		if (before < slot->raw_len && before + served >= slot->raw_len)
 			slot_spent(c, slot);
+	}
+	if (!wfsd_arena_owns(c->arena, slot->raw)) {
+		put_overflow(c, slot);
+		return;
 	}
 	pthread_mutex_lock(&s->lock);
 	dead = --slot->pins == 0 && slot->state == WFSD_FAILED;
@@ -399,6 +426,7 @@ void wfsd_cache_ahead(struct wfsd_cache *c, struct wfsd_cache_ahead *ahead_ret)
 		.bytes = atomic_load_explicit(&c->ahead_bytes, memory_order_relaxed),
 		.used = atomic_load_explicit(&c->ahead_used, memory_order_relaxed),
 		.wasted = atomic_load_explicit(&c->ahead_wasted, memory_order_relaxed),
+		.wasted_bytes = atomic_load_explicit(&c->ahead_wasted_bytes, memory_order_relaxed),
 		.evicted = atomic_load_explicit(&c->ahead_evicted, memory_order_relaxed),
 	};
 }

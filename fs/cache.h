@@ -85,9 +85,9 @@ struct wfsd_cache_stats {
 	uint64_t used_bytes, cap_bytes, overflow_bytes; /* overflow: above the cap */
 };
 /* Of the claimed blocks: what they hold of the cap before a reader comes; how many of them one came for; how many went
- * without; and how many of these because others needed the room. Cheap. */
+ * without, and what they held; and how many of these because others needed the room. Cheap. */
 struct wfsd_cache_ahead {
-	uint64_t bytes, used, wasted, evicted;
+	uint64_t bytes, used, wasted, wasted_bytes, evicted;
 };
 void wfsd_cache_ahead(struct wfsd_cache *cache, struct wfsd_cache_ahead *ahead_ret);
 void wfsd_cache_stats(struct wfsd_cache *cache, struct wfsd_cache_stats *stats_ret);

@@ -29,6 +29,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <poll.h>
 #include <pthread.h>
 #include <signal.h>
 #include <stdlib.h>
@@ -191,7 +192,6 @@ static void *loop(void *arg)
 	}
 	/* Also what is asked from now on gets an answer: an error. */
 	fuse_session_unmount(s->session);
-	wfsd_ahead_stop(s->d, s->d->ahead);
 	atomic_store(&s->loop_ended, true);
 	pthread_kill(s->main, ENDED);
 	return NULL;
@@ -249,6 +249,18 @@ static bool become_ready(struct serving *s)
 	return true;
 }
 
+/* Whether the mount is still there and still ours: the kernel lets go of the device at unmount, and both the path and
+ * the minor number may be somebody else's from then on. */
+static bool is_still_mounted(struct serving *s)
+{
+	struct pollfd device = {.fd = fuse_session_fd(s->session), .events = POLLIN};
+	struct wfsd_mount now;
+
+	if (atomic_load(&s->loop_ended) || poll(&device, 1, 0) < 0 || device.revents & (POLLERR | POLLNVAL))
+		return false;
+	return wfsd_mount_at(s->d->mount_path, &now) && now.major == s->mount.major && now.minor == s->mount.minor;
+}
+
 /* A request hangs in the store, and with it a thread that cannot be waited for. */
 static void exit_now(struct serving *s) __attribute__((noreturn));
 static void exit_now(struct serving *s)
@@ -256,14 +268,16 @@ static void exit_now(struct serving *s)
 	char path[64];
 
 	wfsd_log(&s->d->log, WFSD_WARNING, "%s: a request hangs in the store; leaving without it", s->d->mount_path);
-	wfsd_mount_detach(s->d->mount_path);
-	/* Our threads may hold the device until the store lets them go: free those who wait for us now. */
-	snprintf(path, sizeof(path), "/sys/fs/fuse/connections/%u/abort", s->mount.minor);
-	int fd = open(path, O_WRONLY | O_CLOEXEC);
-	if (fd >= 0) {
-		ssize_t n = write(fd, "1", 1);
-		(void)n;
-		close(fd);
+	if (is_still_mounted(s)) {
+		wfsd_mount_detach(s->d->mount_path);
+		/* Our threads may hold the device until the store lets them go: free those who wait for us now. */
+		snprintf(path, sizeof(path), "/sys/fs/fuse/connections/%u/abort", s->mount.minor);
+		int fd = open(path, O_WRONLY | O_CLOEXEC);
+		if (fd >= 0) {
+			ssize_t n = write(fd, "1", 1);
+			(void)n;
+			close(fd);
+		}
 	}
 	wfsd_stats_server_unlink(s->stats_server);
 	_exit(0);
@@ -316,6 +330,8 @@ static int serve(struct serving *s, const sigset_t *wait)
 	if (sig != ENDED)
 		end_loop(s);
 	pthread_join(s->loop, NULL);
+	if (!wfsd_ahead_stop(d, d->ahead, EXIT_SECONDS))
+		exit_now(s);
 	wfsd_stats_server_free(s->stats_server);
 	return ready && s->loop_ret == 0 ? 0 : 1;
 }

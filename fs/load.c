@@ -13,7 +13,7 @@
 
 enum {
 	PAGE = 4096,  /* direct reads begin, end and land on multiples of this; every disk takes it */
-	FD_SHARE = 2, /* the descriptors for direct reads stay below this part of the limit */
+	FD_SHARE = 4, /* the descriptors for direct reads stay below this part of the limit */
 };
 
 /* ---- around the page cache ------------------------------------------------------------------------------------- */

@@ -6,9 +6,7 @@ enum {
 	SLACK_REQUEST = 128 << 10, /* short ones counted as of this size, the kernel's own */
 	STEP = 1 << 20,		   /* what is decoded ahead at once, and the first window */
 	MAX_WINDOW = 32 << 20,
-	FREE_WASTE = 8 << 20, /* what a file may have ahead before it has earned any */
-	WASTE_SHARE = 16,     /* and one byte for so many asked for */
-	STALE_ASKS = 512,     /* a reader not met for so many reads of the file may be forgotten */
+	STALE_ASKS = 512, /* a reader not met for so many reads of the file may be forgotten */
 };
 
 static uint64_t min(uint64_t a, uint64_t b)
@@ -136,7 +134,7 @@ static void window_adapt(struct wfsd_streams *s, struct wfsd_stream *st, const s
 /* How far ahead of this stream the file's credit, of which each stream has its share, and the cache let it be. */
 static uint64_t window_allowed(const struct wfsd_streams *s, const struct wfsd_stream *st, const struct wfsd_ask *ask)
 {
-	uint64_t credit = FREE_WASTE + s->asked_bytes / WASTE_SHARE, others = 0, nr = 1;
+	uint64_t credit = WFSD_FREE_WASTE + s->asked_bytes / WFSD_WASTE_SHARE, others = 0, nr = 1;
 
 	credit -= min(credit, s->wasted_bytes);
 	for (const struct wfsd_stream *i = s->stream; i < s->stream + WFSD_NR_STREAMS; i++) {

@@ -19,7 +19,11 @@
 #include <stddef.h>
 #include <stdint.h>
 
-enum { WFSD_NR_STREAMS = 16 };
+enum {
+	WFSD_NR_STREAMS = 16,
+	WFSD_FREE_WASTE = 8 << 20, /* bytes that may be ahead before any are earned */
+	WFSD_WASTE_SHARE = 16,	   /* and one byte for so many asked for */
+};
 
 /* One reader. Offsets and lengths in bytes of the original. */
 struct wfsd_stream {

@@ -9,18 +9,32 @@
 #include <errno.h>
 #include <stdlib.h>
 
-enum { MIN_TENSOR = 4 << 20, MAX_HEADER = 4 << 20 };
+enum {
+	MIN_TENSOR = 4 << 20,
+	MAX_HEADER = 4 << 20,
+	MAX_EXTENTS = 256, /* of a header: copies make each byte another block to decode, where somebody wants that */
+};
 
 struct source {
 	const struct wfsd_file *file;
 	struct wfs_scratch *scratch;
 };
 
+static bool is_cheap(const struct wfsd_file *file, uint64_t off, uint64_t len)
+{
+	struct wfs_extent extent;
+	unsigned nr = 0;
+
+	for (const uint64_t end = off + len; off < end && nr < MAX_EXTENTS; off += extent.len, nr++)
+		wfs_reader_extent(file->reader, off, &extent);
+	return nr < MAX_EXTENTS;
+}
+
 static enum wfs_status source_read(void *ctx, void *buf, size_t len, uint64_t off)
 {
 	const struct source *src = ctx;
 
-	if (off + len > MAX_HEADER) {
+	if (off + len > MAX_HEADER || !is_cheap(src->file, off, len)) {
 		errno = EFBIG;
 		return WFS_IO;
 	}
