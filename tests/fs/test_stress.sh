@@ -23,6 +23,7 @@ total=$(blocks "$dir"/store/*)
 caches=(64M 16M 256M)
 for ((run = 0; run < runs; run++)); do
 	cache=${caches[run % 3]}
+	make_cold "$dir"/store/shard-[1-4].* # half is read from the disk, half from the page cache
 	mount_logged "$dir/log" "$dir/store" "$dir/mnt" -o "cache=$cache"
 	bounded 240 fault_storm $((seed + run)) $processes $threads $faults "${pairs[@]}"
 	decoded=$(nr blocks_decoded "$dir/mnt") errors=$(nr read_errors "$dir/mnt") late=$(nr timeouts "$dir/mnt")

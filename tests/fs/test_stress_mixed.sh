@@ -21,6 +21,7 @@ mapfile -t cpus < <(variants)
 for ((run = 0; run < runs; run++)); do
 	for cpu in "${cpus[@]}"; do
 		for cache in 16M 256M; do
+			[ $cache != 16M ] || make_cold "$dir"/store/*
 			mount_logged "$dir/log" "$dir/store" "$dir/mnt" -o "cpu=$cpu,cache=$cache"
 			for file in "$dir"/src/*; do
 				bounded 60 mixed_reader $((seed + run)) 8 $operations "$file" "$dir/mnt/${file##*/}"
