@@ -3,6 +3,7 @@
  *     reader PATTERN [-b REQUEST] [-s STRIDE] [-n COUNT] [-w WORKERS] [-W] [-d OTHER] FILE...
  *     reader resident|evict|load FILE...       what the page cache holds of them; make that nothing; make that all
  *     reader wake FILE...                      read them past the page cache, for the caches behind the disk
+ *     reader touch SIZE                        use so much memory and free it
  *     reader --list
  *
  * -W: the files are read once before, without being timed. -d: another file is, past the page cache: a throttled disk
@@ -102,7 +103,7 @@ static uint64_t parse_size(const char *text)
 static int usage(void)
 {
 	fputs("usage: reader PATTERN [-b REQUEST] [-s STRIDE] [-n COUNT] [-w WORKERS] [-W] [-d OTHER] FILE...\n"
-	      "       reader resident|evict|load|wake FILE... | --list\n",
+	      "       reader resident|evict|load|wake FILE... | touch SIZE | --list\n",
 	      stderr);
 	return 2;
 }
@@ -159,6 +160,10 @@ int main(int argc, char **argv)
 	if (argc == 2 && !strcmp(argv[1], "--list")) {
 		for (const struct pattern *p = reader_patterns; p->name; p++)
 			printf("%-10s %s\n", p->name, p->help);
+		return 0;
+	}
+	if (argc == 3 && !strcmp(argv[1], "touch")) {
+		free(reader_memory(parse_size(argv[2])));
 		return 0;
 	}
 	if (argc < 3 || !parse(argc - 1, argv + 1, &run, &warm, &other))
