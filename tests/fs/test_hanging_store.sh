@@ -69,7 +69,12 @@ for first in signal error; do
 	if [ $first = signal ]; then
 		wait "$reader" && fail "a reader of a store that hangs succeeds"
 	fi
-	wait_until "the end of the daemon while the store hangs" gone "$daemon"
+	# What is mounted there in the meantime is not the leaving daemon's, though it may have the same path and number.
+	leaving=$daemon
+	mount_logged "$dir/log2" "$dir/files" "$dir/mnt"
+	wait_until "the end of the daemon while the store hangs" gone "$leaving"
+	cmp "$a" "$dir/mnt/model" || fail "the new mount, once the old daemon has left"
+	unmount "$dir/mnt"
 	rm "$dir/hang"
 	[ $first = error ] || mount_logged "$dir/log" "$dir/slow" "$dir/mnt" -o io_timeout=2
 done
