@@ -158,7 +158,7 @@ static void run(struct wfsd *d, struct wfsd_file *file, const struct wfsd_job *j
 {
 	if (!nr)
 		return;
-	wfsd_fetch_run(d, file, jobs, nr, true);
+	wfsd_fetch_run(d, file, jobs, nr, 0);
 	for (unsigned i = 0; i < nr; i++)
 		wfsd_cache_put(d->cache, jobs[i].slot, 0);
 }

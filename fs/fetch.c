@@ -321,13 +321,17 @@ static unsigned span_count(const struct wfsd_file *file, const struct wfsd_job *
 
 /* Reads the stored bytes of the whole span at once if that is worth it, then decodes its blocks. */
 static void span_run(struct wfsd_fetch *f, struct span *span, const struct wfs_block *first,
-		     const struct wfs_block *last, bool stream)
+		     const struct wfs_block *last, uint64_t asked_bytes)
 {
 	struct timespec start, end;
 	struct wfsd_loaded loaded;
 
 	clock_gettime(CLOCK_MONOTONIC, &start);
-	if (wfsd_load_span(span->d, span->file, first, last, stream, &loaded)) {
+	/* Who waits for the disk leaves the processors to others, and the disk has room for more. */
+	wfsd_crowd_leave(&span->d->crowd, asked_bytes);
+	bool at_once = wfsd_load_span(span->d, span->file, first, last, !asked_bytes, &loaded);
+	wfsd_crowd_enter(&span->d->crowd, asked_bytes);
+	if (at_once) {
 		span->comp = loaded.comp;
 		span->comp_off = first->comp_off;
 	}
@@ -341,7 +345,8 @@ static void span_run(struct wfsd_fetch *f, struct span *span, const struct wfs_b
 		wfsd_loaded_put(span->d, &loaded);
 }
 
-void wfsd_fetch_run(struct wfsd *d, struct wfsd_file *file, const struct wfsd_job *jobs, unsigned nr, bool stream)
+void wfsd_fetch_run(struct wfsd *d, struct wfsd_file *file, const struct wfsd_job *jobs, unsigned nr,
+		    uint64_t asked_bytes)
 {
 	for (unsigned n; nr; jobs += n, nr -= n) {
 		struct wfs_block first, last;
@@ -349,7 +354,7 @@ void wfsd_fetch_run(struct wfsd *d, struct wfsd_file *file, const struct wfsd_jo
 		wfs_reader_block(file->reader, jobs[0].block, &first);
 		n = span_count(file, jobs, nr, &first, &last);
 		struct span span = {.d = d, .file = file, .jobs = jobs, .nr = n};
-		span_run(d->fetch, &span, &first, &last, stream);
+		span_run(d->fetch, &span, &first, &last, asked_bytes);
 	}
 }
 

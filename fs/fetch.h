@@ -7,7 +7,6 @@
 #ifndef WFSD_FETCH_H
 #define WFSD_FETCH_H
 
-#include <stdbool.h>
 #include <stdint.h>
 
 struct wfsd;
@@ -26,8 +25,9 @@ struct wfsd_fetch *wfsd_fetch_new(unsigned nr_threads);
 /* No job may be left. fetch may be NULL. */
 void wfsd_fetch_free(struct wfsd_fetch *fetch);
 
-/* Fills all slots, with the block or with its error, and returns then. stream: the jobs are part of a longer read, as
- * several jobs always are. */
-void wfsd_fetch_run(struct wfsd *d, struct wfsd_file *file, const struct wfsd_job *jobs, unsigned nr, bool stream);
+/* Fills all slots, with the block or with its error, and returns then. asked_bytes: of the read that waits for them, in
+ * the crowd (crowd.h); 0: none does yet, they are decoded ahead. */
+void wfsd_fetch_run(struct wfsd *d, struct wfsd_file *file, const struct wfsd_job *jobs, unsigned nr,
+		    uint64_t asked_bytes);
 
 #endif

@@ -113,7 +113,7 @@ static int plan_get(struct wfsd *d, struct wfsd_file *file, struct plan *plan)
 		}
 	}
 	if (nr_jobs)
-		wfsd_fetch_run(d, file, jobs, nr_jobs, false);
+		wfsd_fetch_run(d, file, jobs, nr_jobs, plan->len);
 	for (unsigned i = 0; i < plan->nr && !err; i++)
 		if (wait[i]) {
 			plan->late = true;
