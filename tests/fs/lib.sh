@@ -69,7 +69,7 @@ mount_logged()
 	# shellcheck disable=SC2034 # for the tests
 	daemon=$("$WFS_PYTHON" "$tests/fs/start_ready.py" "$log" "$WFS_BIN/weightfs" mount "$@" -f) ||
 		fail "the foreground daemon is not ready: $(cat "$log")"
-	is_mounted "$mnt" || fail "ready was said before $mnt is a mount"
+	is_mounted "$mnt" || fail "ready was said before $mnt is a mount: $(tail -n 3 "$log")"
 }
 
 is_mounted()

@@ -11,8 +11,8 @@ shards "$dir" $mib BF16
 model=$dir/src/shard-1.safetensors
 size=$(stat -c %s "$model") total=$(blocks "$dir/store/${model##*/}.wfs")
 
-# run PATTERN READ_AHEAD: read everything once, on a new mount. False when the kernel has asked for something twice: it had
-# dropped pages for want of memory, or because it was told to.
+# run PATTERN READ_AHEAD: read everything once, on a new mount. False when that shows nothing: the kernel has asked for
+# something twice, because it had to drop pages, or on a busy machine the reader was faster than those ahead of him.
 run()
 {
 	mount_logged "$dir/log" "$dir/store" "$dir/mnt" -o read_ahead_kb="$2"
@@ -22,7 +22,10 @@ run()
 	served=$(nr bytes_served "$dir/mnt")
 	unmount "$dir/mnt"
 	echo "note: $1, $setting: $total blocks, decoded $decoded, ahead $ahead, used $used, served $served bytes"
-	[ "$served" -eq "$size" ]
+	[ "$served" -eq "$size" ] || return 1
+	case $1,$2 in # several readers keep the processors busy without that
+	one,128 | mapped,128 | one-direct,*) [ "$used" -gt 0 ] ;;
+	esac
 }
 
 for setting in '2048 warm' '2048 cold' '128 warm'; do
@@ -33,7 +36,7 @@ for setting in '2048 warm' '2048 cold' '128 warm'; do
 		what="$pattern, read_ahead_kb=$read_ahead, store $store"
 		tries=1
 		until run "$pattern" "$read_ahead"; do
-			[ $((tries++)) -lt 10 ] || fail "$what: the kernel asks for pages again and again"
+			[ $((tries++)) -lt 10 ] || fail "$what: pages asked for again, or nothing decoded ahead"
 		done
 		[ "$used" -le "$ahead" ] && [ "$ahead" -le "$decoded" ] || fail "$what: these counts cannot be"
 		[ "$decoded" -ge "$total" ] || fail "$what: of $total blocks only $decoded were decoded"
@@ -41,10 +44,5 @@ for setting in '2048 warm' '2048 cold' '128 warm'; do
 		spare=0
 		[[ $pattern != @(threads|turns|forks|two-speeds)* ]] || spare=$((total / 10))
 		[ "$decoded" -le $((total + spare)) ] || fail "$what: of $total blocks $decoded were decoded"
-		case $pattern,$setting in # many readers keep the processors busy without that
-		one,128* | mapped,128* | one-direct,*)
-			[ "$used" -gt 0 ] || fail "$what: nothing was decoded ahead"
-			;;
-		esac
 	done
 done
