@@ -92,21 +92,22 @@ static uint64_t room(struct wfsd *d, const struct wfsd_file *file, bool kernel_l
 		     const struct wfsd_cache_ahead *cache)
 {
 	struct wfsd_ahead *a = d->ahead;
-	const uint64_t share = d->opts->cache_bytes / CACHE_SHARE;
-	uint64_t taken = cache->bytes;
-
 	/* What one file may waste (streams.h) all of them may, too: many short reads of many files add up. */
 	const uint64_t served = atomic_load_explicit(&d->stats.bytes_served, memory_order_relaxed);
-	const uint64_t credit = WFSD_FREE_WASTE + served / WFSD_WASTE_SHARE, spent = cache->bytes + cache->wasted_bytes;
+	const uint64_t credit = WFSD_FREE_WASTE + served / WFSD_WASTE_SHARE;
+	const uint64_t share = d->opts->cache_bytes / CACHE_SHARE;
 
-	if (credit <= spent || wfsd_is_crowded(&d->crowd) ||
+	if (wfsd_is_crowded(&d->crowd) ||
 	    (kernel_leads && !atomic_load_explicit(&file->bypass.on_disk, memory_order_relaxed)))
 		return 0;
 	pthread_mutex_lock(&a->lock);
-	taken += a->nr == NR_TASKS ? share : a->todo_bytes;
+	const uint64_t ahead = cache->bytes + a->todo_bytes;
+	const bool full = a->nr == NR_TASKS;
 	pthread_mutex_unlock(&a->lock);
-	const uint64_t left = credit - spent;
-	return taken >= share ? 0 : left < share - taken ? left : share - taken;
+	const uint64_t spent = ahead + cache->wasted_bytes;
+	if (full || ahead >= share || spent >= credit)
+		return 0;
+	return share - ahead < credit - spent ? share - ahead : credit - spent;
 }
 
 static void task_add(struct wfsd_ahead *a, struct wfsd_file *file, uint64_t off, uint64_t len)
