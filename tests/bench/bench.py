@@ -231,9 +231,10 @@ def measure_all(args, stack):
 
 
 def write_out(args, doc, results, verdicts):
+    shown = [] if args.quick else verdicts  # one repeat tells nothing
     print_head(doc)
-    print_table(results, doc["subjects"], verdicts, args.throttle)
-    print_verdicts(verdicts)
+    print_table(results, doc["subjects"], shown, args.throttle)
+    print_verdicts(shown)
     for item in doc["skipped"]:
         print(f"not measured: {item['what']}: {item['reason']}")
     for text in doc["failures"]:
