@@ -354,24 +354,11 @@ int wfsd_file_open(struct wfsd *d, struct wfsd_node *node, struct wfsd_file **fi
 
 bool wfsd_file_block_is_bad(const struct wfsd_file *file, uint64_t block)
 {
-	const atomic_uchar *bits = atomic_load_explicit(&file->node->bad, memory_order_acquire);
-	return bits && (atomic_load_explicit(&bits[block / 8], memory_order_relaxed) & 1u << block % 8);
+	return wfsd_bits_test(&file->node->bad, block);
 }
 
 bool wfsd_file_mark_bad(struct wfsd_file *file, uint64_t block)
 {
-	struct wfsd_node *node = file->node;
-	atomic_uchar *bits = atomic_load_explicit(&node->bad, memory_order_acquire);
-
-	if (!bits) {
-		atomic_uchar *fresh = calloc(file->nr_blocks / 8 + 1, sizeof(*fresh));
-		if (!fresh)
-			return true; /* found anew every time */
-		if (atomic_compare_exchange_strong(&node->bad, &bits, fresh))
-			bits = fresh;
-		else
-			free(fresh);
-	}
-	unsigned char bit = (unsigned char)(1u << block % 8);
-	return !(atomic_fetch_or_explicit(&bits[block / 8], bit, memory_order_relaxed) & bit);
+	return wfsd_bits_set(&file->node->bad, file->nr_blocks, block) !=
+	       1; /* without memory it is found anew every time */
 }

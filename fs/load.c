@@ -112,22 +112,10 @@ static const unsigned char *direct_read(int fd, uint64_t off, size_t len, unsign
 	return buf + skip;
 }
 
-/* Whether the block was read singly before; from now on it was. */
+/* Whether the block was read singly before, or that cannot be remembered; from now on it was. */
 static bool met_before(struct wfsd_file *file, uint64_t block)
 {
-	atomic_uchar *met = atomic_load_explicit(&file->bypass.met, memory_order_acquire);
-	const unsigned char bit = (unsigned char)(1u << block % 8);
-
-	if (!met) {
-		atomic_uchar *fresh = calloc(file->nr_blocks / 8 + 1, sizeof(*fresh));
-		if (!fresh)
-			return true;
-		if (atomic_compare_exchange_strong(&file->bypass.met, &met, fresh))
-			met = fresh;
-		else
-			free(fresh);
-	}
-	return atomic_fetch_or_explicit(&met[block / 8], bit, memory_order_relaxed) & bit;
+	return wfsd_bits_set(&file->bypass.met, file->nr_blocks, block) != 0;
 }
 
 /* ---- both ------------------------------------------------------------------------------------------------------ */

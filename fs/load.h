@@ -14,6 +14,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "bits.h"
 #include "wfs.h"
 
 struct wfsd;
@@ -24,10 +25,10 @@ enum { WFSD_LOAD_MAX = (2 << 20) - 2 * 4096 };
 
 /* Of a file: how to read around the page cache. Found out when it is first wanted. */
 struct wfsd_bypass {
-	atomic_int fd;		     /* WFSD_BYPASS_UNKNOWN, WFSD_BYPASS_NONE, or ours to close */
-	_Atomic(void *) map;	     /* never touched, only asked which of its pages are in memory; NULL: none */
-	_Atomic(atomic_uchar *) met; /* a bit for each block that was read singly; NULL: none was */
-	atomic_bool on_disk;	     /* the last span asked for was not in the page cache, or nobody knows */
+	atomic_int fd;	     /* WFSD_BYPASS_UNKNOWN, WFSD_BYPASS_NONE, or ours to close */
+	_Atomic(void *) map; /* never touched, only asked which of its pages are in memory; NULL: none */
+	wfsd_bits met;	     /* the blocks that were read singly */
+	atomic_bool on_disk; /* the last span asked for was not in the page cache, or nobody knows */
 };
 enum { WFSD_BYPASS_UNKNOWN = -1, WFSD_BYPASS_NONE = -2 };
 void wfsd_bypass_close(struct wfsd_file *file);

@@ -12,6 +12,7 @@
 
 #include <stdatomic.h>
 
+#include "bits.h"
 #include "store.h"
 
 struct wfsd_file;
@@ -35,8 +36,8 @@ struct wfsd_node {
 	struct timespec seen_mtime, seen_ctime;
 	off_t seen_size;
 
-	/* One bit a block that is bad for ever; NULL while none is. Set by whoever comes first. */
-	_Atomic(atomic_uchar *) bad;
+	/* The blocks that are bad for ever. */
+	wfsd_bits bad;
 	atomic_bool io_logged; /* an I/O error was logged since the last open */
 };
 
