@@ -139,28 +139,22 @@ static void report(struct wfsd *d, struct wfsd_file *file, const struct wfs_bloc
 	free(path);
 }
 
-static uint64_t nsec_between(const struct timespec *a, const struct timespec *b)
-{
-	return (uint64_t)((b->tv_sec - a->tv_sec) * INT64_C(1000000000) + (b->tv_nsec - a->tv_nsec));
-}
-
 /* Decode one block from comp. 0 or the errno. */
 static int decode_block(const struct span *span, const struct wfs_block *block, const void *comp, void *raw)
 {
 	struct wfsd *d = span->d;
 	struct scratch *scratch = scratch_get(d->fetch);
-	struct timespec start, end;
 	struct wfs_error err;
 
 	if (!scratch)
 		return ENOMEM;
-	clock_gettime(CLOCK_MONOTONIC, &start);
+	const uint64_t start = wfsd_now_nsec();
 	wfsd_active_begin(&d->crowd);
 	enum wfs_status status = wfs_block_decode(span->file->reader, block, comp, raw, scratch->wfs, 0, &err);
 	wfsd_active_end(&d->crowd);
-	clock_gettime(CLOCK_MONOTONIC, &end);
+	const uint64_t nsec = wfsd_now_nsec() - start;
 	scratch_put(d->fetch, scratch);
-	wfsd_count(&d->stats.decode_nsec, nsec_between(&start, &end));
+	wfsd_count(&d->stats.decode_nsec, nsec);
 	if (status != WFS_OK) {
 		report(d, span->file, block, &err);
 		return wfsd_errno(&err);
@@ -175,14 +169,13 @@ static int decode_block(const struct span *span, const struct wfs_block *block, 
 static int load_and_decode(const struct span *span, const struct wfs_block *block, void *raw)
 {
 	struct wfsd *d = span->d;
-	struct timespec start, end;
 	struct wfsd_loaded loaded;
 	struct wfs_error err;
 
-	clock_gettime(CLOCK_MONOTONIC, &start);
+	const uint64_t start = wfsd_now_nsec();
 	enum wfs_status status = wfsd_load_block(d, span->file, block, &loaded, &err);
-	clock_gettime(CLOCK_MONOTONIC, &end);
-	wfsd_count(&d->stats.disk_nsec, nsec_between(&start, &end));
+	const uint64_t nsec = wfsd_now_nsec() - start;
+	wfsd_count(&d->stats.disk_nsec, nsec);
 	if (status != WFS_OK) {
 		report(d, span->file, block, &err);
 		return wfsd_errno(&err);
@@ -323,10 +316,9 @@ static unsigned span_count(const struct wfsd_file *file, const struct wfsd_job *
 static void span_run(struct wfsd_fetch *f, struct span *span, const struct wfs_block *first,
 		     const struct wfs_block *last, uint64_t asked_bytes)
 {
-	struct timespec start, end;
 	struct wfsd_loaded loaded;
 
-	clock_gettime(CLOCK_MONOTONIC, &start);
+	const uint64_t start = wfsd_now_nsec();
 	/* Who waits for the disk leaves the processors to others, and the disk has room for more. */
 	wfsd_crowd_leave(&span->d->crowd, asked_bytes);
 	bool at_once = wfsd_load_span(span->d, span->file, first, last, !asked_bytes, &loaded);
@@ -335,8 +327,8 @@ static void span_run(struct wfsd_fetch *f, struct span *span, const struct wfs_b
 		span->comp = loaded.comp;
 		span->comp_off = first->comp_off;
 	}
-	clock_gettime(CLOCK_MONOTONIC, &end);
-	wfsd_count(&span->d->stats.disk_nsec, nsec_between(&start, &end));
+	const uint64_t nsec = wfsd_now_nsec() - start;
+	wfsd_count(&span->d->stats.disk_nsec, nsec);
 	bool offered = offer(f, span);
 	span_work(span);
 	if (offered)
