@@ -37,37 +37,6 @@ enum wfs_status wfs_source_go_on(const struct wfs_source *source, struct wfs_err
 
 /* ---- spans ---- */
 
-struct wfs_split wfs_class_split(enum wfs_class class)
-{
-	/* The exponent and one mantissa bit are coded, the sign is rotated to the rest: measured best for every type.
-	 */
-	static const struct {
-		u8 word, rot, field;
-	} split[WFS_NR_CLASSES] = {
-		[WFS_CLASS_NONE] = {1, 0, 1}, [WFS_CLASS_BF16] = {2, 1, 9}, [WFS_CLASS_F16] = {2, 1, 6},
-		[WFS_CLASS_F32] = {4, 1, 9},  [WFS_CLASS_F64] = {8, 1, 12}, [WFS_CLASS_E4M3] = {1, 1, 5},
-		[WFS_CLASS_E5M2] = {1, 1, 6},
-	};
-	return wfs_split_make(split[class].word, split[class].rot, split[class].field);
-}
-
-static enum wfs_class class_of_dtype(const char *dtype)
-{
-	static const struct {
-		const char *dtype;
-		enum wfs_class class;
-	} known[] = {
-		{"BF16", WFS_CLASS_BF16},	 {"F16", WFS_CLASS_F16},	  {"F32", WFS_CLASS_F32},
-		{"C64", WFS_CLASS_F32},		 {"F64", WFS_CLASS_F64},	  {"F8_E4M3", WFS_CLASS_E4M3},
-		{"F8_E4M3FN", WFS_CLASS_E4M3},	 {"F8_E4M3FNUZ", WFS_CLASS_E4M3}, {"F8_E5M2", WFS_CLASS_E5M2},
-		{"F8_E5M2FNUZ", WFS_CLASS_E5M2},
-	};
-	for (size_t i = 0; i < WFS_ARRAY_LEN(known); i++)
-		if (!strcmp(dtype, known[i].dtype))
-			return known[i].class;
-	return WFS_CLASS_NONE;
-}
-
 bool wfs_spans_push(struct wfs_spans *spans, const struct wfs_span *span)
 {
 	if (spans->nr == spans->room) {
@@ -103,7 +72,7 @@ static bool spans_from_tensors(struct wfs_spans *spans, const struct wfs_tensors
 	for (size_t i = 0; i < tensors->nr; i++) {
 		const struct wfs_tensor *t = &tensors->tensor[i];
 		u64 end = t->raw_off + t->raw_len, start = WFS_MAX(at, t->raw_off);
-		enum wfs_class class = class_of_dtype(t->dtype);
+		enum wfs_class class = wfs_class_of_dtype(t->dtype);
 		struct wfs_span span = {
 			.off = start,
 			.len = end - start,

@@ -9,6 +9,7 @@
 #define WFS_PLAN_H
 
 #include "block.h"
+#include "classes.h"
 #include "wfs_format.h"
 
 /* The file to encode, as it was when encoding began. */
@@ -54,19 +55,6 @@ void wfs_plan_free(struct wfs_plan *plan);
 u64 wfs_plan_region_at(const struct wfs_plan *plan, u64 raw_off);
 
 /* ---- between the plan*.c files ---- */
-
-/* How the words of a dtype are split; words of no class are left to LZ4. */
-enum wfs_class {
-	WFS_CLASS_NONE,
-	WFS_CLASS_BF16,
-	WFS_CLASS_F16,
-	WFS_CLASS_F32,
-	WFS_CLASS_F64,
-	WFS_CLASS_E4M3,
-	WFS_CLASS_E5M2,
-	WFS_NR_CLASSES,
-};
-struct wfs_split wfs_class_split(enum wfs_class class);
 
 /* A stretch of the file: a tensor, part of one, a gap, later a region. */
 struct wfs_span {

@@ -1,0 +1,33 @@
+/* classes.c - which split each kind of word gets, and which kind a dtype is. */
+#include "classes.h"
+
+struct wfs_split wfs_class_split(enum wfs_class class)
+{
+	/* The exponent and one mantissa bit are coded, the sign is rotated to the rest: measured best for every type.
+	 */
+	static const struct {
+		u8 word, rot, field;
+	} split[WFS_NR_CLASSES] = {
+		[WFS_CLASS_NONE] = {1, 0, 1}, [WFS_CLASS_BF16] = {2, 1, 9}, [WFS_CLASS_F16] = {2, 1, 6},
+		[WFS_CLASS_F32] = {4, 1, 9},  [WFS_CLASS_F64] = {8, 1, 12}, [WFS_CLASS_E4M3] = {1, 1, 5},
+		[WFS_CLASS_E5M2] = {1, 1, 6},
+	};
+	return wfs_split_make(split[class].word, split[class].rot, split[class].field);
+}
+
+enum wfs_class wfs_class_of_dtype(const char *dtype)
+{
+	static const struct {
+		const char *dtype;
+		enum wfs_class class;
+	} known[] = {
+		{"BF16", WFS_CLASS_BF16},	 {"F16", WFS_CLASS_F16},	  {"F32", WFS_CLASS_F32},
+		{"C64", WFS_CLASS_F32},		 {"F64", WFS_CLASS_F64},	  {"F8_E4M3", WFS_CLASS_E4M3},
+		{"F8_E4M3FN", WFS_CLASS_E4M3},	 {"F8_E4M3FNUZ", WFS_CLASS_E4M3}, {"F8_E5M2", WFS_CLASS_E5M2},
+		{"F8_E5M2FNUZ", WFS_CLASS_E5M2},
+	};
+	for (size_t i = 0; i < WFS_ARRAY_LEN(known); i++)
+		if (!strcmp(dtype, known[i].dtype))
+			return known[i].class;
+	return WFS_CLASS_NONE;
+}
