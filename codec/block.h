@@ -6,6 +6,7 @@
 #ifndef WFS_BLOCK_H
 #define WFS_BLOCK_H
 
+#include "geometry.h"
 #include "split.h"
 
 /* FORMAT.md 1.4, checked. */
@@ -28,14 +29,23 @@ static inline struct wfs_block_cut wfs_block_cut(unsigned word, unsigned phase, 
 
 /* ---- decode: block_decode.c ---- */
 
-/* comp[0..comp_len) -> raw[0..raw_len), or a refusal with *reason_ret. pool: the coder's for WFS_SPLIT, else NULL.
- * decode: the kernel for WFS_SPLIT. scratch: the calling thread's. Reads and writes nothing outside the two ranges. */
-enum wfs_status wfs_payload_decode(const struct wfs_coder *coder, const struct wfs_decode_pool *pool,
-				   wfs_split_decode_fn *decode, unsigned phase, const u8 *comp, size_t comp_len,
-				   u8 *raw, size_t raw_len, struct wfs_scratch *scratch, const char **reason_ret);
+/* The decoders of one CPU variant. */
+struct wfs_kernels {
+	wfs_split_decode_fn *split;
+};
+/* Those of a variant that this machine supports; where it has none of its own, the scalar one. */
+struct wfs_kernels wfs_kernels_for(enum wfs_cpu cpu);
 
-/* The kernel of a variant that this machine supports (never NULL; SCALAR is always there). */
-wfs_split_decode_fn *wfs_split_decode_for(enum wfs_cpu cpu);
+/* What a coder decodes with, ready made; NULL what it does not need. */
+struct wfs_decode_tables {
+	const struct wfs_decode_pool *split;
+};
+
+/* comp[0..comp_len) -> raw[0..raw_len), or a refusal with *reason_ret. scratch: the calling thread's. Reads and writes
+ * nothing outside the two ranges. */
+enum wfs_status wfs_payload_decode(const struct wfs_coder *coder, const struct wfs_decode_tables *tables,
+				   const struct wfs_kernels *kernels, unsigned phase, const u8 *comp, size_t comp_len,
+				   u8 *raw, size_t raw_len, struct wfs_scratch *scratch, const char **reason_ret);
 
 /* ---- encode: train.c, split_encode*.c, block_encode.c ---- */
 
@@ -60,11 +70,24 @@ struct wfs_encode_scratch;
 struct wfs_encode_scratch *wfs_encode_scratch_new(void);
 void wfs_encode_scratch_free(struct wfs_encode_scratch *scratch);
 
+/* Where a block lies. */
+struct wfs_place {
+	u64 raw_off;			     /* of its first byte in the file */
+	unsigned phase;			     /* place of that byte in its word */
+	const struct wfs_geometry *geometry; /* the file's matrices, or NULL */
+};
+
+/* What a coder encodes with, ready made; NULL what it does not need. */
+struct wfs_encode_tables {
+	const struct wfs_encode_pool *split;
+};
+
 /* Encode with exactly this coder. comp has room for raw_len bytes. Returns the payload's bytes, < raw_len, or raw_len
- * when the coding cannot express the block or does not make it smaller (comp is then undefined). pool: for WFS_SPLIT.
- * cpu: not AUTO; every one gives the same bytes. */
-size_t wfs_payload_encode(const struct wfs_coder *coder, const struct wfs_encode_pool *pool, enum wfs_cpu cpu,
-			  unsigned phase, const u8 *raw, size_t raw_len, u8 *comp, struct wfs_encode_scratch *scratch);
+ * when the coding cannot express the block or does not make it smaller (comp is then undefined). cpu: not AUTO; every
+ * one gives the same bytes. */
+size_t wfs_payload_encode(const struct wfs_coder *coder, const struct wfs_encode_tables *tables, enum wfs_cpu cpu,
+			  const struct wfs_place *place, const u8 *raw, size_t raw_len, u8 *comp,
+			  struct wfs_encode_scratch *scratch);
 
 /* True when raw repeats its first 8 bytes (shorter: always false below 8 bytes). */
 bool wfs_is_constant(const u8 *raw, size_t raw_len);

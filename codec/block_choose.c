@@ -47,40 +47,47 @@ void wfs_chooser_free(struct wfs_chooser *chooser)
 }
 
 /* The block with one coder: its bytes, or raw_len when it does not become smaller. */
-static u32 encode(struct wfs_chooser *c, unsigned coder, u64 place, const u8 *raw, u32 raw_len, u8 *comp)
+static u32 encode(struct wfs_chooser *c, unsigned coder, const struct wfs_place *place, const u8 *raw, u32 raw_len,
+		  u8 *comp)
 {
 	const struct wfs_coder *k = &c->plan->coder[coder];
-	const struct wfs_encode_pool *pool = k->coding == WFS_SPLIT ? c->plan->encode_pool[k->pool] : NULL;
+	const struct wfs_encode_tables tables = {
+		.split = k->coding == WFS_SPLIT ? c->plan->encode_pool[k->pool] : NULL,
+	};
 
-	return (u32)wfs_payload_encode(k, pool, c->cpu, (unsigned)(place % k->word), raw, raw_len, comp, c->scratch);
+	return (u32)wfs_payload_encode(k, &tables, c->cpu, place, raw, raw_len, comp, c->scratch);
 }
 
 /* Whether samples of the block shrink more than all of it did to split_len. */
-static bool lz4_may_win(struct wfs_chooser *c, const u8 *raw, u32 raw_len, u32 split_len)
+static bool lz4_may_win(struct wfs_chooser *c, const struct wfs_place *place, const u8 *raw, u32 raw_len, u32 split_len)
 {
 	u32 probed = 0;
 
 	if (raw_len < MIN_PROBED)
 		return true; /* too short to sample, short enough to try */
 	for (u32 i = 0; i < NR_PROBES; i++)
-		probed += encode(c, WFS_CODER_LZ4, 0, raw + raw_len / NR_PROBES * i, PROBE, c->second);
+		probed += encode(c, WFS_CODER_LZ4, place, raw + raw_len / NR_PROBES * i, PROBE, c->second);
 	return (u64)probed * raw_len < (u64)split_len * NR_PROBES * PROBE;
 }
 
 struct wfs_choice wfs_block_choose(struct wfs_chooser *c, u64 region, u64 raw_off, const u8 *raw, u32 raw_len, u8 *comp)
 {
 	const struct wfs_disk_region *g = &c->plan->region[region];
-	u64 place = g->phase + (raw_off - g->start);
+	const struct wfs_place place = {
+		.raw_off = raw_off,
+		.phase = (unsigned)((g->phase + (raw_off - g->start)) % 8),
+		.geometry = &c->plan->geometry,
+	};
 	unsigned coder = g->coder;
 	u32 len = raw_len, lz4_len;
 
 	if (wfs_is_constant(raw, raw_len)) {
 		coder = WFS_CODER_CONSTANT;
-		len = encode(c, coder, place, raw, raw_len, comp);
+		len = encode(c, coder, &place, raw, raw_len, comp);
 	} else if (coder >= WFS_CODER_FIRST_SPLIT) {
-		len = encode(c, coder, place, raw, raw_len, comp);
-		if (len < raw_len && lz4_may_win(c, raw, raw_len, len)) {
-			lz4_len = encode(c, WFS_CODER_LZ4, 0, raw, raw_len, c->second);
+		len = encode(c, coder, &place, raw, raw_len, comp);
+		if (len < raw_len && lz4_may_win(c, &place, raw, raw_len, len)) {
+			lz4_len = encode(c, WFS_CODER_LZ4, &place, raw, raw_len, c->second);
 			if (lz4_len < len - len / MARGIN) {
 				coder = WFS_CODER_LZ4;
 				len = lz4_len;
@@ -90,7 +97,7 @@ struct wfs_choice wfs_block_choose(struct wfs_chooser *c, u64 region, u64 raw_of
 	}
 	if (len == raw_len) {
 		coder = WFS_CODER_LZ4;
-		len = encode(c, coder, 0, raw, raw_len, comp);
+		len = encode(c, coder, &place, raw, raw_len, comp);
 	}
 	if (len == raw_len) {
 		coder = WFS_CODER_STORED;

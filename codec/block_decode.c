@@ -58,7 +58,7 @@ static const char *decode_constant(unsigned word, unsigned phase, const u8 *comp
 }
 
 static enum wfs_status decode_split(const struct wfs_coder *coder, const struct wfs_decode_pool *pool,
-				    wfs_split_decode_fn *decode, unsigned phase, const u8 *comp, size_t comp_len,
+				    const struct wfs_kernels *kernels, unsigned phase, const u8 *comp, size_t comp_len,
 				    u8 *raw, size_t raw_len, struct wfs_scratch *scratch, const char **reason_ret)
 {
 	const struct wfs_split s = wfs_split_make(coder->word, coder->rot, coder->field);
@@ -69,7 +69,7 @@ static enum wfs_status decode_split(const struct wfs_coder *coder, const struct 
 	status = wfs_split_parse(comp, comp_len, s, pool, cut.nr_words, cut.head + cut.tail, &v, reason_ret);
 	if (status != WFS_OK)
 		return status;
-	status = decode(&v, pool, s, raw + cut.head, scratch, reason_ret);
+	status = kernels->split(&v, pool, s, raw + cut.head, scratch, reason_ret);
 	if (status != WFS_OK)
 		return status;
 	memcpy(raw, v.edges, cut.head);
@@ -77,8 +77,8 @@ static enum wfs_status decode_split(const struct wfs_coder *coder, const struct 
 	return WFS_OK;
 }
 
-enum wfs_status wfs_payload_decode(const struct wfs_coder *coder, const struct wfs_decode_pool *pool,
-				   wfs_split_decode_fn *decode, unsigned phase, const u8 *comp, size_t comp_len,
+enum wfs_status wfs_payload_decode(const struct wfs_coder *coder, const struct wfs_decode_tables *tables,
+				   const struct wfs_kernels *kernels, unsigned phase, const u8 *comp, size_t comp_len,
 				   u8 *raw, size_t raw_len, struct wfs_scratch *scratch, const char **reason_ret)
 {
 	const char *reason;
@@ -94,7 +94,8 @@ enum wfs_status wfs_payload_decode(const struct wfs_coder *coder, const struct w
 		reason = decode_constant(coder->word, phase, comp, comp_len, raw, raw_len);
 		break;
 	case WFS_SPLIT:
-		return decode_split(coder, pool, decode, phase, comp, comp_len, raw, raw_len, scratch, reason_ret);
+		return decode_split(coder, tables->split, kernels, phase, comp, comp_len, raw, raw_len, scratch,
+				    reason_ret);
 	default:
 		*reason_ret = "block coding is not known";
 		return WFS_UNSUPPORTED;

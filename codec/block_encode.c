@@ -74,9 +74,12 @@ static size_t split_encode(const struct wfs_encode_pool *pool, const struct wfs_
 	return len + cut.head + cut.tail;
 }
 
-size_t wfs_payload_encode(const struct wfs_coder *coder, const struct wfs_encode_pool *pool, enum wfs_cpu cpu,
-			  unsigned phase, const u8 *raw, size_t raw_len, u8 *comp, struct wfs_encode_scratch *scratch)
+size_t wfs_payload_encode(const struct wfs_coder *coder, const struct wfs_encode_tables *tables, enum wfs_cpu cpu,
+			  const struct wfs_place *place, const u8 *raw, size_t raw_len, u8 *comp,
+			  struct wfs_encode_scratch *scratch)
 {
+	const unsigned phase = place->phase % coder->word;
+
 	if (raw_len > WFS_MAX_BLOCK)
 		return raw_len;
 	switch (coder->coding) {
@@ -85,7 +88,7 @@ size_t wfs_payload_encode(const struct wfs_coder *coder, const struct wfs_encode
 	case WFS_CONSTANT:
 		return constant_encode(coder->word, phase, raw, raw_len, comp);
 	case WFS_SPLIT:
-		return split_encode(pool, kernel_for(cpu), phase, raw, raw_len, comp, &scratch->buffers);
+		return split_encode(tables->split, kernel_for(cpu), phase, raw, raw_len, comp, &scratch->buffers);
 	default:
 		return raw_len;
 	}

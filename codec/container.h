@@ -27,7 +27,7 @@ _Static_assert(sizeof(struct wfs_reader_region) == 32, "regions are many in some
 struct wfs_reader {
 	int fd; /* the caller's */
 	enum wfs_cpu cpu;
-	wfs_split_decode_fn *decode;
+	struct wfs_kernels kernels;
 	struct wfs_head head;
 	u64 file_size; /* what fstat said at open */
 	bool meta_from_copy_b;

@@ -168,7 +168,7 @@ enum wfs_status wfs_reader_open(int fd, const struct wfs_reader_opts *opts, stru
 		return wfs_fail(err, WFS_NO_MEMORY, "out of memory for the reader");
 	r->fd = fd;
 	r->cpu = cpu == WFS_CPU_AUTO ? wfs_cpu_best() : cpu;
-	r->decode = wfs_split_decode_for(r->cpu);
+	r->kernels = wfs_kernels_for(r->cpu);
 	r->memory_bytes = sizeof(*r);
 	status = wfs_head_read(fd, &r->head, err);
 	if (status != WFS_OK)

@@ -86,15 +86,17 @@ bool wfs_cpu_supported(enum wfs_cpu cpu)
 	return (unsigned)cpu < WFS_NR_CPUS && (cpu <= WFS_CPU_SCALAR || cpu <= detect());
 }
 
-wfs_split_decode_fn *wfs_split_decode_for(enum wfs_cpu cpu)
+struct wfs_kernels wfs_kernels_for(enum wfs_cpu cpu)
 {
-	wfs_split_decode_fn *fn = NULL;
+	wfs_split_decode_fn *split = NULL;
 
 	if (cpu == WFS_CPU_AUTO)
 		cpu = wfs_cpu_best();
 	if (cpu == WFS_CPU_AVX512VBMI)
-		fn = wfs_split_decode_avx512vbmi_get();
+		split = wfs_split_decode_avx512vbmi_get();
 	else if (cpu == WFS_CPU_AVX2)
-		fn = wfs_split_decode_avx2_get();
-	return fn ? fn : wfs_split_decode_scalar;
+		split = wfs_split_decode_avx2_get();
+	return (struct wfs_kernels){
+		.split = split ? split : wfs_split_decode_scalar,
+	};
 }

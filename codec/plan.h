@@ -44,6 +44,7 @@ struct wfs_plan {
 	struct wfs_coder *coder;
 	struct wfs_pool *pool;
 	struct wfs_encode_pool **encode_pool;
+	struct wfs_geometry geometry; /* the matrices are the plan's */
 };
 
 /* The same plan for the same bytes, whatever nr_threads and cpu. The caller frees it. */

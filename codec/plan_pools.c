@@ -189,7 +189,9 @@ static enum wfs_status span_gain(const struct wfs_pools *pools, const struct wfs
 	const struct wfs_coder lz4 = {.coding = WFS_LZ4, .word = 1};
 	struct wfs_split split = wfs_class_split(p->class);
 	struct wfs_coder coder = {.coding = WFS_SPLIT, .word = split.word, .rot = split.rot, .field = split.field};
+	const struct wfs_encode_tables tables = {.split = p->encode_pool};
 	u64 block = (u64)1 << pools->block_log2, len;
+	struct wfs_place place;
 
 	for (u64 at = s->off; at < s->off + s->len; at += len) {
 		enum wfs_status status;
@@ -199,10 +201,9 @@ static enum wfs_status span_gain(const struct wfs_pools *pools, const struct wfs
 		status = wfs_source_read(pools->source, buf, (size_t)len, at, err);
 		if (status != WFS_OK)
 			return status;
-		plain = wfs_payload_encode(&lz4, NULL, pools->cpu, 0, buf, (size_t)len, buf + block, scratch);
-		coded = wfs_payload_encode(&coder, p->encode_pool, pools->cpu,
-					   (unsigned)((s->phase + (at - s->off)) % coder.word), buf, (size_t)len,
-					   buf + block, scratch);
+		place = (struct wfs_place){.raw_off = at, .phase = (unsigned)((s->phase + (at - s->off)) % 8)};
+		plain = wfs_payload_encode(&lz4, &tables, pools->cpu, &place, buf, (size_t)len, buf + block, scratch);
+		coded = wfs_payload_encode(&coder, &tables, pools->cpu, &place, buf, (size_t)len, buf + block, scratch);
 		*gain += coded < plain ? plain - coded : 0;
 	}
 	return WFS_OK;

@@ -118,10 +118,12 @@ enum wfs_status wfs_block_decode(const struct wfs_reader *reader, const struct w
 				 void *raw, struct wfs_scratch *scratch, unsigned flags, struct wfs_error *err)
 {
 	const struct wfs_coder *coder = &reader->coder[block->coder];
-	const struct wfs_decode_pool *pool = coder->coding == WFS_SPLIT ? reader->pool[coder->pool] : NULL;
+	const struct wfs_decode_tables tables = {
+		.split = coder->coding == WFS_SPLIT ? reader->pool[coder->pool] : NULL,
+	};
 	const char *reason = NULL;
-	enum wfs_status status = wfs_payload_decode(coder, pool, reader->decode, block->phase, comp, block->comp_len,
-						    raw, block->raw_len, scratch, &reason);
+	enum wfs_status status = wfs_payload_decode(coder, &tables, &reader->kernels, block->phase, comp,
+						    block->comp_len, raw, block->raw_len, scratch, &reason);
 
 	if (status != WFS_OK)
 		return wfs_fail_block(err, status, block->index, reason);

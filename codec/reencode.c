@@ -90,6 +90,9 @@ void wfs_reencoder_free(struct wfs_reencoder *reencoder)
 
 size_t wfs_block_reencode(struct wfs_reencoder *reencoder, const struct wfs_block *block, const void *raw, void *comp)
 {
-	return wfs_payload_encode(&reencoder->reader->coder[block->coder], reencoder->pool[block->coder],
-				  reencoder->cpu, block->phase, raw, block->raw_len, comp, reencoder->scratch);
+	const struct wfs_encode_tables tables = {.split = reencoder->pool[block->coder]};
+	const struct wfs_place place = {.raw_off = block->raw_off, .phase = block->phase};
+
+	return wfs_payload_encode(&reencoder->reader->coder[block->coder], &tables, reencoder->cpu, &place, raw,
+				  block->raw_len, comp, reencoder->scratch);
 }

@@ -12,9 +12,11 @@ static enum wfs_status decode(enum wfs_cpu cpu, const struct wfs_coder *coder, c
 			      unsigned phase, const uint8_t *comp, size_t comp_len, uint8_t *raw, size_t raw_len,
 			      struct wfs_scratch *scratch)
 {
+	const struct wfs_decode_tables tables = {.split = pool};
+	const struct wfs_kernels kernels = wfs_kernels_for(cpu);
 	const char *reason = NULL;
-	enum wfs_status status = wfs_payload_decode(coder, pool, wfs_split_decode_for(cpu), phase, comp, comp_len, raw,
-						    raw_len, scratch, &reason);
+	enum wfs_status status =
+		wfs_payload_decode(coder, &tables, &kernels, phase, comp, comp_len, raw, raw_len, scratch, &reason);
 
 	FUZZ_CHECK(status == WFS_OK || (status == WFS_BAD_DATA && reason));
 	return status;

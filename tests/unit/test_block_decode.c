@@ -12,11 +12,12 @@ static enum wfs_status decode(unsigned coding, unsigned word, unsigned phase, co
 			      size_t raw_len)
 {
 	const struct wfs_coder coder = {.coding = (u8)coding, .word = (u8)word};
+	const struct wfs_decode_tables tables = {0};
+	const struct wfs_kernels kernels = wfs_kernels_for(WFS_CPU_SCALAR);
 	const char *reason = NULL;
 	enum wfs_status status;
 
-	status = wfs_payload_decode(&coder, NULL, wfs_split_decode_scalar, phase, comp, comp_len, raw, raw_len, scratch,
-				    &reason);
+	status = wfs_payload_decode(&coder, &tables, &kernels, phase, comp, comp_len, raw, raw_len, scratch, &reason);
 	CHECK((status == WFS_OK) == (reason == NULL));
 	return status;
 }

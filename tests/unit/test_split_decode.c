@@ -27,10 +27,12 @@ static struct test_guard comp_guard, raw_guard;
 static struct outcome decode(const struct wfs_coder *coder, const struct wfs_decode_pool *pool, enum wfs_cpu cpu,
 			     unsigned phase, const u8 *comp, size_t comp_len, u8 *raw, size_t raw_len)
 {
+	const struct wfs_decode_tables tables = {.split = pool};
+	const struct wfs_kernels kernels = wfs_kernels_for(cpu);
 	struct outcome o = {WFS_OK, NULL};
 
-	o.status = wfs_payload_decode(coder, pool, wfs_split_decode_for(cpu), phase, comp, comp_len, raw, raw_len,
-				      scratch, &o.reason);
+	o.status =
+		wfs_payload_decode(coder, &tables, &kernels, phase, comp, comp_len, raw, raw_len, scratch, &o.reason);
 	CHECK((o.status == WFS_OK) == (o.reason == NULL));
 	return o;
 }

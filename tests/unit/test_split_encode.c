@@ -168,8 +168,10 @@ static void check_decodes(const struct wfs_coder *coder, const struct wfs_decode
 		if (!wfs_cpu_supported(cpu))
 			continue;
 		memset(out, 0xA5, raw_len);
-		enum wfs_status status = wfs_payload_decode(coder, pool, wfs_split_decode_for(cpu), phase, comp,
-							    comp_len, out, raw_len, decode_scratch, &reason);
+		const struct wfs_decode_tables tables = {.split = pool};
+		const struct wfs_kernels kernels = wfs_kernels_for(cpu);
+		enum wfs_status status = wfs_payload_decode(coder, &tables, &kernels, phase, comp, comp_len, out,
+							    raw_len, decode_scratch, &reason);
 		CHECK_MSG(status == WFS_OK, "%s: %s: %s", what, wfs_cpu_name(cpu), reason);
 		CHECK_MSG(!memcmp(out, raw, raw_len), "%s: %s", what, wfs_cpu_name(cpu));
 	}
@@ -210,6 +212,8 @@ static size_t check_block(const struct wfs_coder *coder, const struct wfs_pool *
 	struct wfs_split s = wfs_split_make(coder->word, coder->rot, coder->field);
 	struct wfs_encode_pool *encode = pool ? wfs_encode_pool_new(pool, s) : NULL;
 	struct wfs_decode_pool *decode = pool ? wfs_decode_pool_new(pool) : NULL;
+	const struct wfs_encode_tables tables = {.split = encode};
+	const struct wfs_place place = {.phase = phase};
 	u8 *comp = test_guard_end(&comp_guard, raw_len);
 	size_t len = raw_len;
 
@@ -217,7 +221,7 @@ static size_t check_block(const struct wfs_coder *coder, const struct wfs_pool *
 		if (!wfs_cpu_supported(cpu))
 			continue;
 		memset(comp, 0x5A, raw_len);
-		size_t bytes = wfs_payload_encode(coder, encode, cpu, phase, raw, raw_len, comp, scratch);
+		size_t bytes = wfs_payload_encode(coder, &tables, cpu, &place, raw, raw_len, comp, scratch);
 		CHECK(bytes <= raw_len);
 		if (cpu == WFS_CPU_SCALAR) {
 			len = bytes;
