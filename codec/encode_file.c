@@ -302,9 +302,10 @@ enum wfs_status wfs_encode_begin(int src_fd, struct wfs_encode_opts *opts, struc
 {
 	struct stat st;
 
-	opts->block_log2 = opts->block_log2 ? opts->block_log2 : WFS_DEFAULT_BLOCK_LOG2;
+	if (!opts->block_log2)
+		opts->block_log2 = opts->level == WFS_LEVEL_MAX ? WFS_MAX_BLOCK_LOG2 : WFS_DEFAULT_BLOCK_LOG2;
 	if (opts->block_log2 < WFS_MIN_BLOCK_LOG2 || opts->block_log2 > WFS_MAX_BLOCK_LOG2 ||
-	    opts->mtime_nsec > WFS_MAX_NSEC)
+	    opts->mtime_nsec > WFS_MAX_NSEC || (unsigned)opts->level >= WFS_NR_LEVELS)
 		return wfs_fail(err, WFS_BAD_ARGUMENT, "an option is out of range");
 	if ((unsigned)opts->cpu >= WFS_NR_CPUS || !wfs_cpu_supported(opts->cpu))
 		return wfs_fail(err, WFS_BAD_ARGUMENT, "this machine cannot run that CPU variant");

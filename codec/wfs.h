@@ -92,7 +92,15 @@ struct wfs_head {
  * caller's. WFS_NOT_CONTAINER: neither copy nor any trace of the magic (an ordinary file). Any thread. */
 WFS_API WFS_MUST_CHECK enum wfs_status wfs_head_read(int fd, struct wfs_head *head_ret, struct wfs_error *err);
 
-enum wfs_coding { WFS_STORED = 0, WFS_LZ4 = 1, WFS_CONSTANT = 2, WFS_SPLIT = 3, WFS_GRID = 4 };
+enum wfs_coding {
+	WFS_STORED = 0,
+	WFS_LZ4 = 1,
+	WFS_CONSTANT = 2,
+	WFS_SPLIT = 3,
+	WFS_GRID = 4,
+	WFS_WIDE = 5,
+	WFS_GRID_WIDE = 6
+};
 enum wfs_region_kind { WFS_REGION_CODED = 1, WFS_REGION_CONSTANT = 2, WFS_REGION_COPY = 3 };
 
 struct wfs_reader; /* an open container */
@@ -196,8 +204,18 @@ WFS_API WFS_MUST_CHECK enum wfs_status wfs_reader_verify(const struct wfs_reader
 
 /* ---- writing --------------------------------------------------------------------------------------------------- */
 
+/* What an encoding spends time for. Every level's containers are read by every reader. DEFAULT decodes at memory speed;
+ * FAST encodes faster and saves a little less; MAX saves most, and decodes several times slower than DEFAULT. */
+enum wfs_level { WFS_LEVEL_DEFAULT = 0, WFS_LEVEL_FAST, WFS_LEVEL_MAX, WFS_NR_LEVELS };
+
+/* "default", "fast", "max". */
+WFS_API const char *wfs_level_name(enum wfs_level level);
+/* The level of that name, or -1. */
+WFS_API int wfs_level_from_name(const char *name);
+
 struct wfs_encode_opts {
-	unsigned block_log2; /* 16..20; 0: 18 (256 KiB) */
+	enum wfs_level level;
+	unsigned block_log2; /* 16..20; 0: 18 (256 KiB), at level max 20 */
 	unsigned nr_threads; /* 0: one a processor. The result does not depend on it */
 	enum wfs_cpu cpu;    /* nor on this */
 	int64_t mtime_sec;   /* of the original */
