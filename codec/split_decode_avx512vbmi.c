@@ -12,30 +12,7 @@
 
 #ifdef __x86_64__
 #include "split_prefetch.h"
-
-#include <immintrin.h>
-
-#define INLINE static WFS_ALWAYS_INLINE WFS_TARGET_AVX512VBMI
-
-/* Truth tables of vpternlog: a ? b : c and a | (b & c) and a | b | c. */
-enum { SELECT = 0xca, OR_AND = 0xf8, OR3 = 0xfe };
-
-INLINE __m512i load(const void *p)
-{
-	return _mm512_loadu_si512(p);
-}
-INLINE void store(void *p, __m512i v)
-{
-	_mm512_storeu_si512(p, v);
-}
-INLINE __m512i ror16(__m512i v)
-{
-	return _mm512_shrdi_epi16(v, v, 1);
-}
-INLINE __m512i ror32(__m512i v)
-{
-	return _mm512_ror_epi32(v, 1);
-}
+#include "split_unit_avx512.h"
 
 /* ---- rANS ---- */
 
@@ -49,7 +26,7 @@ struct strand {
 	const u8 *p;
 };
 
-INLINE void load_table(struct table *t, const struct wfs_decode_table *d)
+AVX512_INLINE void load_table(struct table *t, const struct wfs_decode_table *d)
 {
 	static const u8 count[64] = {
 		0,  1,	2,  3,	4,  5,	6,  7,	8,  9,	10, 11, 12, 13, 14, 15, 16, 17, 18, 19, 20, 21,
@@ -72,7 +49,7 @@ INLINE void load_table(struct table *t, const struct wfs_decode_table *d)
 }
 
 /* upper: which slots are 128 and more. */
-INLINE __m512i look_up(const __m512i table[4], __m512i slot, __mmask64 upper)
+AVX512_INLINE __m512i look_up(const __m512i table[4], __m512i slot, __mmask64 upper)
 {
 	const __m512i low = _mm512_permutex2var_epi8(table[0], slot, table[1]);
 	const __m512i high = _mm512_permutex2var_epi8(table[2], slot, table[3]);
@@ -81,7 +58,7 @@ INLINE __m512i look_up(const __m512i table[4], __m512i slot, __mmask64 upper)
 }
 
 /* One row of a strand: symbol names in the low 6 bits of each byte, escapes named. */
-INLINE __m512i next_row(const struct table *t, struct strand *k, const u8 **escape_name)
+AVX512_INLINE __m512i next_row(const struct table *t, struct strand *k, const u8 **escape_name)
 {
 	const __m512i low8 = _mm512_set1_epi16(0x00ff);
 	const __m512i odd_to_even = _mm512_set4_epi32(0x000f000d, 0x000b0009, 0x00070005, 0x00030001);
@@ -108,105 +85,6 @@ INLINE __m512i next_row(const struct table *t, struct strand *k, const u8 **esca
 	return name;
 }
 
-/* ---- words ---- */
-
-/* Partial bits of a superrow, row by row. */
-INLINE void unpack_partial(const u8 *rest, const unsigned partial, __m512i part[8])
-{
-	const __m512i mask = _mm512_set1_epi8((char)((1 << partial) - 1));
-
-	for (unsigned i = 0; i < partial; i++)
-		part[i] = _mm512_and_si512(load(rest + 64 * i), mask);
-	for (unsigned j = partial; j < 8; j++) {
-		part[j] = _mm512_setzero_si512();
-		for (unsigned i = 0; i < partial; i++) {
-			const __m512i bit = _mm512_srl_epi16(load(rest + 64 * i), _mm_cvtsi32_si128((int)(j - i)));
-
-			part[j] = _mm512_ternarylogic_epi64(part[j], bit, _mm512_set1_epi8((char)(1 << i)), OR_AND);
-		}
-	}
-}
-
-/* Byte vectors of a row, most significant first, to words rotated right by 1. Neighbouring words come from interleaving
- * within 128-bit lanes: what the lane order is made for. */
-INLINE void write8(u8 *raw, __m512i b)
-{
-	const __m512i low7 = _mm512_set1_epi8(0x7f);
-
-	store(raw, _mm512_ternarylogic_epi64(low7, _mm512_srli_epi16(b, 1), _mm512_slli_epi16(b, 7), SELECT));
-}
-INLINE void write16(u8 *raw, __m512i b1, __m512i b0)
-{
-	store(raw, ror16(_mm512_unpacklo_epi8(b0, b1)));
-	store(raw + 64, ror16(_mm512_unpackhi_epi8(b0, b1)));
-}
-INLINE void write32(u8 *raw, __m512i b3, __m512i b2, __m512i b1, __m512i b0)
-{
-	const __m512i top_a = _mm512_unpacklo_epi8(b2, b3), top_b = _mm512_unpackhi_epi8(b2, b3);
-	const __m512i low_a = _mm512_unpacklo_epi8(b0, b1), low_b = _mm512_unpackhi_epi8(b0, b1);
-
-	store(raw, ror32(_mm512_unpacklo_epi16(low_a, top_a)));
-	store(raw + 64, ror32(_mm512_unpackhi_epi16(low_a, top_a)));
-	store(raw + 128, ror32(_mm512_unpacklo_epi16(low_b, top_b)));
-	store(raw + 192, ror32(_mm512_unpackhi_epi16(low_b, top_b)));
-}
-
-/* How a superrow of a mode (or of a split without a loop of its own) is put together: v = mantissa bits >> zeros, then
- * the sign bit when it is stored. After the rotation back the mantissa stands at bit `zeros` and the sign on top:
- * mantissa = v >> skip << up, sign = v << keep (which gives 0 when the sign is not stored) or the constant. */
-struct moded {
-	unsigned partial, planes;
-	__m128i skip, up, keep;
-	__m512i sign;
-};
-INLINE struct moded moded_make(struct wfs_split s, unsigned mode)
-{
-	const struct wfs_split in_mode = wfs_split_in_mode(s, mode);
-	const unsigned sign = wfs_mode_sign(mode);
-	const __m512i minus = s.word == 4 ? _mm512_set1_epi32(INT32_MIN) : _mm512_set1_epi16(INT16_MIN);
-
-	return (struct moded){
-		.partial = in_mode.partial,
-		.planes = in_mode.planes,
-		.skip = _mm_cvtsi32_si128(sign ? 0 : 1),
-		.up = _mm_cvtsi32_si128((int)wfs_mode_zeros(mode)),
-		.keep = _mm_cvtsi32_si128(sign ? 64 : 8 * s.word - 1),
-		.sign = sign == 2 ? minus : _mm512_setzero_si512(),
-	};
-}
-INLINE __m512i expand16(const struct moded *m, __m512i field, __m512i v)
-{
-	const __m512i mantissa = _mm512_sll_epi16(_mm512_srl_epi16(v, m->skip), m->up);
-	const __m512i sign = _mm512_or_si512(_mm512_sll_epi16(v, m->keep), m->sign);
-
-	return _mm512_ternarylogic_epi64(ror16(field), mantissa, sign, OR3);
-}
-INLINE __m512i expand32(const struct moded *m, __m512i field, __m512i v)
-{
-	const __m512i mantissa = _mm512_sll_epi32(_mm512_srl_epi32(v, m->skip), m->up);
-	const __m512i sign = _mm512_or_si512(_mm512_sll_epi32(v, m->keep), m->sign);
-
-	return _mm512_ternarylogic_epi64(ror32(field), mantissa, sign, OR3);
-}
-/* b[0..3]: v's bytes, least significant first. */
-INLINE void write16_moded(u8 *raw, const struct moded *m, __m512i hi, __m512i lo, const __m512i *b)
-{
-	store(raw, expand16(m, _mm512_unpacklo_epi8(lo, hi), _mm512_unpacklo_epi8(b[0], b[1])));
-	store(raw + 64, expand16(m, _mm512_unpackhi_epi8(lo, hi), _mm512_unpackhi_epi8(b[0], b[1])));
-}
-INLINE void write32_moded(u8 *raw, const struct moded *m, __m512i hi, __m512i lo, const __m512i *b)
-{
-	const __m512i zero = _mm512_setzero_si512();
-	const __m512i top_a = _mm512_unpacklo_epi8(lo, hi), top_b = _mm512_unpackhi_epi8(lo, hi);
-	const __m512i v0_a = _mm512_unpacklo_epi8(b[0], b[1]), v0_b = _mm512_unpackhi_epi8(b[0], b[1]);
-	const __m512i v1_a = _mm512_unpacklo_epi8(b[2], b[3]), v1_b = _mm512_unpackhi_epi8(b[2], b[3]);
-
-	store(raw, expand32(m, _mm512_unpacklo_epi16(zero, top_a), _mm512_unpacklo_epi16(v0_a, v1_a)));
-	store(raw + 64, expand32(m, _mm512_unpackhi_epi16(zero, top_a), _mm512_unpackhi_epi16(v0_a, v1_a)));
-	store(raw + 128, expand32(m, _mm512_unpacklo_epi16(zero, top_b), _mm512_unpacklo_epi16(v0_b, v1_b)));
-	store(raw + 192, expand32(m, _mm512_unpackhi_epi16(zero, top_b), _mm512_unpackhi_epi16(v0_b, v1_b)));
-}
-
 /* ---- superrows ---- */
 
 /* Splits with a loop of their own: word bytes, partial bits, byte planes. */
@@ -226,85 +104,67 @@ struct work {
 	u8 *raw;
 };
 
-/* Any superrow of 2- and 4-byte words with rotation. Not inlined: the state is copied in and out, so that in the hot
- * loops it has no address and stays in registers. */
-static __attribute__((noinline)) WFS_TARGET_AVX512VBMI void superrow_moded(struct work *w, unsigned mode,
-									   const struct wfs_decode_table *d,
-									   const u8 *rest, const u8 *ahead, u8 *raw)
+/* Any superrow of any split. */
+AVX512_INLINE void superrow_any(struct work *w, const unsigned word, unsigned mode, const struct wfs_decode_table *d,
+				const u8 *rest, const u8 *ahead, u8 *raw)
 {
-	const unsigned word = w->s.word;
-	const struct moded m = moded_make(w->s, mode);
-	const u8 *plane = rest + 64 * m.partial;
-	const __m512i zero = _mm512_setzero_si512();
 	struct strand k[2] = {w->k[0], w->k[1]};
 	const u8 *escape_name = w->escape_name;
 	struct table t;
-	__m512i part[8];
+	struct moded m;
 
 	load_table(&t, d);
-	unpack_partial(rest, m.partial, part);
+	moded_start(&m, w->s, mode, rest);
 #pragma GCC unroll 2
 	for (unsigned r = 0; r < WFS_SUPER_ROWS; r++, raw += 64 * word) {
 		const __m512i name = next_row(&t, &k[r & 1], &escape_name);
-		const __m512i hi = _mm512_permutexvar_epi8(name, t.hi), lo = _mm512_permutexvar_epi8(name, t.lo);
-		__m512i b[4] = {zero, zero, zero, zero};
 
 		wfs_prefetch_row(r, ahead, word, rest, 8 * m.planes + m.partial, k[r & 1].p);
-		for (unsigned i = 0; i < m.planes; i++)
-			b[m.planes - 1 - i] = load(plane + WFS_SUPER * i + 64 * r);
-		b[m.planes] = part[r];
-		if (word == 4)
-			write32_moded(raw, &m, hi, lo, b);
-		else
-			write16_moded(raw, &m, hi, lo, b);
+		moded_row(&m, word, r, _mm512_permutexvar_epi8(name, t.hi), _mm512_permutexvar_epi8(name, t.lo), raw);
 	}
 	w->k[0] = k[0];
 	w->k[1] = k[1];
 	w->escape_name = escape_name;
 }
 
-/* One superrow in mode 0. */
-INLINE void superrow(const enum shape shape, const struct table *t, struct strand *k, const u8 **escape_name,
-		     const u8 *rest, const u8 *ahead, u8 *raw)
+/* Not inlined: the state is copied in and out, so that in the hot loops it has no address and stays in registers. */
+static __attribute__((noinline)) WFS_TARGET_AVX512VBMI void superrow_moded(struct work *w, unsigned mode,
+									   const struct wfs_decode_table *d,
+									   const u8 *rest, const u8 *ahead, u8 *raw)
 {
-	const unsigned word = shapes[shape].word, partial = shapes[shape].partial;
-	const u8 *plane = rest + 64 * partial;
-	const __m512i low7 = _mm512_set1_epi8(0x7f);
-	__m512i part[8], row7 = _mm512_setzero_si512();
+	switch (w->s.word) {
+	case 1:
+		superrow_any(w, 1, mode, d, rest, ahead, raw);
+		break;
+	case 2:
+		superrow_any(w, 2, mode, d, rest, ahead, raw);
+		break;
+	case 4:
+		superrow_any(w, 4, mode, d, rest, ahead, raw);
+		break;
+	default:
+		superrow_any(w, 8, mode, d, rest, ahead, raw);
+	}
+}
 
-	if (partial && partial < 7)
-		unpack_partial(rest, partial, part);
+/* One superrow in mode 0. */
+AVX512_INLINE void superrow(const struct wfs_split s, const struct table *t, struct strand *k, const u8 **escape_name,
+			    const u8 *rest, const u8 *ahead, u8 *raw)
+{
+	struct unit u;
+
+	unit_start(&u, s, rest);
 #pragma GCC unroll 8
-	for (unsigned r = 0; r < WFS_SUPER_ROWS; r++, raw += 64 * word) {
+	for (unsigned r = 0; r < WFS_SUPER_ROWS; r++, raw += 64 * s.word) {
 		const __m512i name = next_row(t, &k[r & 1], escape_name);
-		const __m512i hi = _mm512_permutexvar_epi8(name, t->hi);
 
-		wfs_prefetch_row(r, ahead, word, rest, 8 * word - shapes[shape].field, k[r & 1].p);
-		if (partial == 7) {
-			/* row 7 grows at the top of row7, one bit from each vector */
-			__m512i bits = _mm512_srli_epi16(row7, 1), low = _mm512_permutexvar_epi8(name, t->lo);
-
-			if (r < 7) {
-				row7 = _mm512_ternarylogic_epi64(low7, bits, load(rest + 64 * r), SELECT);
-				bits = load(rest + 64 * r);
-			}
-			low = _mm512_ternarylogic_epi64(low, bits, low7, OR_AND);
-			if (word == 2)
-				write16(raw, hi, low);
-			else
-				write32(raw, hi, low, load(plane + 64 * r), load(plane + WFS_SUPER + 64 * r));
-		} else if (shape == W2_F8) {
-			write16(raw, hi, load(plane + 64 * r));
-		} else if (shape == W2_F6) {
-			write16(raw, _mm512_or_si512(hi, part[r]), load(plane + 64 * r));
-		} else {
-			write8(raw, _mm512_or_si512(hi, part[r]));
-		}
+		wfs_prefetch_row(r, ahead, s.word, rest, 8 * s.word - s.field, k[r & 1].p);
+		unit_row(&u, s, r, _mm512_permutexvar_epi8(name, t->hi), _mm512_permutexvar_epi8(name, t->lo), raw);
 	}
 }
 
 /* All superrows but the last; false when a stream or the escapes run out. */
-INLINE bool decode_supers(const enum shape shape, struct work *w)
+AVX512_INLINE bool decode_supers(const enum shape shape, struct work *w)
 {
 	const struct wfs_split_view *v = w->v;
 	const size_t nr = (v->n - 1) / WFS_SUPER;
@@ -336,7 +196,7 @@ INLINE bool decode_supers(const enum shape shape, struct work *w)
 			escape_name = w->escape_name;
 			rest += 8 * WFS_SUPER_ROWS * wfs_mode_rest_bits(w->s, mode);
 		} else {
-			superrow(shape, &t, k, &escape_name, rest, ahead, raw);
+			superrow(shapes[shape], &t, k, &escape_name, rest, ahead, raw);
 			rest += 8 * WFS_SUPER_ROWS * (8u * word - shapes[shape].field);
 		}
 		if (wfs_unlikely(k[0].p > v->stream_end[0] || k[1].p > v->stream_end[1] || escape_name > w->escape_end))
@@ -362,7 +222,7 @@ DEFINE_SUPERS(decode_w1_f6, W1_F6)
 DEFINE_SUPERS(decode_w1_f7, W1_F7)
 DEFINE_SUPERS(decode_other, OTHER)
 
-/* Superrow loop of a split, or NULL when the scalar decoder must do it. */
+/* Superrow loop of a split. */
 static bool (*choose(struct wfs_split s))(struct work *)
 {
 	static bool (*const fn[])(struct work *) = {
@@ -374,7 +234,7 @@ static bool (*choose(struct wfs_split s))(struct work *)
 		if (s.word == shapes[i].word && s.rot == shapes[i].rot && s.field == shapes[i].field)
 			return fn[i];
 	}
-	return (s.word == 2 || s.word == 4) && s.rot == 1 ? decode_other : NULL;
+	return decode_other;
 }
 
 /* ---- blocks ---- */
@@ -432,7 +292,7 @@ static WFS_TARGET_AVX512VBMI enum wfs_status decode_avx512vbmi(const struct wfs_
 	u16 top[WFS_SUPER];
 	u8 final_l[WFS_CARRIED];
 
-	if (!supers || v->edges - v->escapes < WFS_VECTOR_SLACK)
+	if (v->edges - v->escapes < WFS_VECTOR_SLACK)
 		return wfs_split_decode_scalar(v, pool, s, raw, scratch, reason_ret);
 	wfs_prefetch_start(v, s, raw);
 	for (unsigned i = 0; i < WFS_STRANDS; i++) {

@@ -8,19 +8,8 @@
 #define WFS_SPLIT_ROW_AVX2_H
 
 #include "split_merge.h"
+#include "split_unit_avx2.h"
 
-#include <immintrin.h>
-
-#define AVX2_INLINE static WFS_ALWAYS_INLINE WFS_TARGET_AVX2
-
-AVX2_INLINE __m256i load(const void *p)
-{
-	return _mm256_loadu_si256(p);
-}
-AVX2_INLINE void store(void *p, __m256i v)
-{
-	_mm256_storeu_si256(p, v);
-}
 AVX2_INLINE __m256i load_both(const void *p)
 {
 	return _mm256_broadcastsi128_si256(_mm_loadu_si128(p));
