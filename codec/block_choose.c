@@ -70,6 +70,35 @@ static bool lz4_may_win(struct wfs_chooser *c, const struct wfs_place *place, co
 	return (u64)probed * raw_len < (u64)split_len * NR_PROBES * PROBE;
 }
 
+/* The first of the group's coders that makes the block smaller; raw_len bytes: none does. */
+static u32 encode_in_group(struct wfs_chooser *c, const struct wfs_group *group, const struct wfs_place *place,
+			   const u8 *raw, u32 raw_len, u8 *comp, unsigned *coder_ret)
+{
+	u32 len = raw_len;
+
+	for (unsigned i = 0; i < group->nr_coders && len == raw_len; i++) {
+		*coder_ret = group->coder[i];
+		len = encode(c, group->coder[i], place, raw, raw_len, comp);
+	}
+	return len;
+}
+
+/* Replaces what a group's coder gave, len bytes, by LZ4 where that is worth it. */
+static u32 improve_with_lz4(struct wfs_chooser *c, const struct wfs_place *place, const u8 *raw, u32 raw_len, u8 *comp,
+			    u32 len, unsigned *coder)
+{
+	u32 lz4_len;
+
+	if (c->plan->level == WFS_LEVEL_FAST || !lz4_may_win(c, place, raw, raw_len, len))
+		return len;
+	lz4_len = encode(c, WFS_CODER_LZ4, place, raw, raw_len, c->second);
+	if (lz4_len >= len - len / MARGIN)
+		return len;
+	*coder = WFS_CODER_LZ4;
+	memcpy(comp, c->second, lz4_len);
+	return lz4_len;
+}
+
 struct wfs_choice wfs_block_choose(struct wfs_chooser *c, u64 region, u64 raw_off, const u8 *raw, u32 raw_len, u8 *comp)
 {
 	const struct wfs_disk_region *g = &c->plan->region[region];
@@ -78,22 +107,16 @@ struct wfs_choice wfs_block_choose(struct wfs_chooser *c, u64 region, u64 raw_of
 		.phase = (unsigned)((g->phase + (raw_off - g->start)) % 8),
 		.geometry = &c->plan->geometry,
 	};
-	unsigned coder = g->coder;
-	u32 len = raw_len, lz4_len;
+	unsigned coder = WFS_CODER_CONSTANT;
+	u32 len;
 
 	if (wfs_is_constant(raw, raw_len)) {
-		coder = WFS_CODER_CONSTANT;
 		len = encode(c, coder, &place, raw, raw_len, comp);
-	} else if (coder >= WFS_CODER_FIRST_SPLIT) {
-		len = encode(c, coder, &place, raw, raw_len, comp);
-		if (len < raw_len && lz4_may_win(c, &place, raw, raw_len, len)) {
-			lz4_len = encode(c, WFS_CODER_LZ4, &place, raw, raw_len, c->second);
-			if (lz4_len < len - len / MARGIN) {
-				coder = WFS_CODER_LZ4;
-				len = lz4_len;
-				memcpy(comp, c->second, len);
-			}
-		}
+	} else {
+		len = encode_in_group(c, &c->plan->group[c->plan->region_group[region]], &place, raw, raw_len, comp,
+				      &coder);
+		if (len < raw_len)
+			len = improve_with_lz4(c, &place, raw, raw_len, comp, len, &coder);
 	}
 	if (len == raw_len) {
 		coder = WFS_CODER_LZ4;

@@ -388,7 +388,7 @@ enum wfs_status wfs_encode_file(int src_fd, int dst_fd, const struct wfs_encode_
 	if (status == WFS_OK)
 		status = check_destination(dst_fd, err);
 	if (status == WFS_OK)
-		status = wfs_plan_new(&source, o.block_log2, wfs_thread_count(o.nr_threads), o.cpu, &plan, err);
+		status = wfs_plan_new(&source, &o, &plan, err);
 	if (status == WFS_OK)
 		status = wfs_container_start(&writer, dst_fd, plan, err);
 	if (status != WFS_OK)

@@ -119,7 +119,7 @@ enum wfs_status wfs_encode_estimate(int src_fd, const struct wfs_encode_opts *op
 	status = wfs_encode_begin(src_fd, &o, &source, err);
 	if (status != WFS_OK)
 		goto out;
-	status = wfs_plan_new(&source, o.block_log2, nr_threads, o.cpu, &plan, err);
+	status = wfs_plan_new(&source, &o, &plan, err);
 	if (status != WFS_OK)
 		goto out;
 	e->source = &source;

@@ -18,7 +18,7 @@ struct wfs_matrix {
 
 /* In file order, without overlaps, none empty. */
 struct wfs_geometry {
-	const struct wfs_matrix *matrix;
+	struct wfs_matrix *matrix;
 	size_t nr;
 };
 

@@ -96,7 +96,9 @@ static enum wfs_status scan_pread(void *ctx, void *buf, size_t len, uint64_t off
 	return wfs_source_read(ctx, buf, len, off, NULL);
 }
 
-static enum wfs_status spans_from_file(struct wfs_spans *spans, const struct wfs_source *source, struct wfs_error *err)
+/* The spans of a file, and its matrices. */
+static enum wfs_status spans_from_file(struct wfs_spans *spans, struct wfs_geometry *geometry,
+				       const struct wfs_source *source, struct wfs_error *err)
 {
 	struct wfs_tensors none = {0}, *tensors = NULL;
 	struct wfs_source ctx = *source;
@@ -109,7 +111,8 @@ static enum wfs_status spans_from_file(struct wfs_spans *spans, const struct wfs
 		return status;
 	}
 	status = WFS_OK;
-	if (!spans_from_tensors(spans, tensors ? tensors : &none, source->raw_len))
+	if (!spans_from_tensors(spans, tensors ? tensors : &none, source->raw_len) ||
+	    !wfs_geometry_make(tensors ? tensors : &none, source->raw_len, geometry))
 		status = wfs_fail(err, WFS_NO_MEMORY, "out of memory for the plan");
 	wfs_tensors_free(tensors);
 	return status;
@@ -210,20 +213,23 @@ static bool plan_set_regions(struct wfs_plan *plan, const struct wfs_spans *span
 	plan->nr_regions = spans->nr;
 	plan->region = calloc(spans->nr + 1, sizeof(*plan->region));
 	plan->first_block = calloc(spans->nr + 1, sizeof(*plan->first_block));
-	if (!plan->region || !plan->first_block)
+	plan->region_group = calloc(spans->nr + 1, sizeof(*plan->region_group));
+	if (!plan->region || !plan->first_block || !plan->region_group)
 		return false;
 	for (size_t i = 0; i < spans->nr; i++) {
 		const struct wfs_span *s = &spans->span[i];
 		bool coded = s->kind == WFS_REGION_CODED;
+		u32 group = coded && s->class ? 1 + s->pool : 0;
 
+		plan->region_group[i] = group;
 		plan->region[i] = (struct wfs_disk_region){
 			.start = s->off,
 			.len = s->len,
 			.kind = s->kind,
 			.phase = coded ? s->phase : 0,
-			.coder = !coded	    ? 0
-				 : s->class ? (u16)(WFS_CODER_FIRST_SPLIT + s->pool)
-					    : WFS_CODER_LZ4,
+			.coder = !coded	 ? 0
+				 : group ? plan->group[group].coder[0]
+					 : WFS_CODER_LZ4,
 			.arg = s->arg,
 		};
 		plan->first_block[i] = plan->nr_blocks;
@@ -235,29 +241,48 @@ static bool plan_set_regions(struct wfs_plan *plan, const struct wfs_spans *span
 	return true;
 }
 
-/* Takes the encode pools over. */
+static u16 add_coder(struct wfs_plan *plan, struct wfs_coder coder)
+{
+	plan->coder[plan->nr_coders] = coder;
+	return (u16)plan->nr_coders++;
+}
+
+/* One pool of the split coding and its coder; takes the encode pool over. */
+static u16 add_split(struct wfs_plan *plan, struct wfs_pool_plan *p)
+{
+	u32 pool = plan->nr_pools++;
+
+	plan->pool[pool] = p->pool;
+	plan->encode_pool[pool] = p->encode_pool;
+	p->encode_pool = NULL;
+	return add_coder(plan, (struct wfs_coder){.coding = WFS_SPLIT,
+						  .word = p->split.word,
+						  .rot = p->split.rot,
+						  .field = p->split.field,
+						  .pool = (u16)pool});
+}
+
+/* Groups, coders and pools from the pools made: group 1 + i is pool plan i's. */
 static bool plan_set_coders(struct wfs_plan *plan, struct wfs_pools *pools)
 {
-	plan->nr_coders = WFS_CODER_FIRST_SPLIT + pools->nr;
-	plan->coder = calloc(plan->nr_coders, sizeof(*plan->coder));
-	plan->pool = calloc(pools->nr + 1, sizeof(*plan->pool));
-	plan->encode_pool = calloc(pools->nr + 1, sizeof(struct wfs_encode_pool *));
-	if (!plan->coder || !plan->pool || !plan->encode_pool)
+	const size_t nr = (size_t)pools->nr + 1;
+
+	plan->group = calloc(nr, sizeof(*plan->group));
+	plan->coder = calloc(WFS_NR_FIXED_CODERS + nr * WFS_GROUP_CODERS, sizeof(*plan->coder));
+	plan->pool = calloc(nr, sizeof(*plan->pool));
+	plan->encode_pool = calloc(nr, sizeof(struct wfs_encode_pool *));
+	if (!plan->group || !plan->coder || !plan->pool || !plan->encode_pool)
 		return false;
 	plan->coder[WFS_CODER_STORED] = (struct wfs_coder){.coding = WFS_STORED, .word = 1};
 	plan->coder[WFS_CODER_LZ4] = (struct wfs_coder){.coding = WFS_LZ4, .word = 1};
 	plan->coder[WFS_CODER_CONSTANT] = (struct wfs_coder){.coding = WFS_CONSTANT, .word = 8};
+	plan->nr_coders = WFS_NR_FIXED_CODERS;
+	plan->nr_groups = (u32)nr;
 	for (u32 i = 0; i < pools->nr; i++) {
-		struct wfs_pool_plan *p = &pools->plan[i];
-		struct wfs_split s = wfs_class_split(p->class);
+		struct wfs_group *group = &plan->group[1 + i];
 
-		plan->coder[WFS_CODER_FIRST_SPLIT + i] = (struct wfs_coder){
-			.coding = WFS_SPLIT, .word = s.word, .rot = s.rot, .field = s.field, .pool = (u16)i};
-		plan->pool[i] = p->pool;
-		plan->encode_pool[i] = p->encode_pool;
-		p->encode_pool = NULL;
+		group->coder[group->nr_coders++] = add_split(plan, &pools->plan[i]);
 	}
-	plan->nr_pools = pools->nr;
 	return true;
 }
 
@@ -270,16 +295,16 @@ static bool spans_limit(struct wfs_spans *spans, u64 raw_len)
 	return push_gap(spans, 0, raw_len);
 }
 
-enum wfs_status wfs_plan_new(const struct wfs_source *source, unsigned block_log2, unsigned nr_threads,
-			     enum wfs_cpu cpu, struct wfs_plan **plan_ret, struct wfs_error *err)
+enum wfs_status wfs_plan_new(const struct wfs_source *source, const struct wfs_encode_opts *opts,
+			     struct wfs_plan **plan_ret, struct wfs_error *err)
 {
 	struct wfs_spans spans = {0};
-	struct wfs_pools pools = {.source = source, .block_log2 = block_log2, .cpu = cpu, .spans = &spans};
+	struct wfs_pools pools = {.source = source, .opts = opts, .spans = &spans};
 	struct wfs_plan *plan = calloc(1, sizeof(*plan));
 	enum wfs_status status = plan ? WFS_OK : wfs_fail(err, WFS_NO_MEMORY, "out of memory for the plan");
 
 	if (status == WFS_OK)
-		status = spans_from_file(&spans, source, err);
+		status = spans_from_file(&spans, &plan->geometry, source, err);
 	if (status == WFS_OK)
 		status = wfs_spans_find_copies(source, &spans, err);
 	if (status == WFS_OK)
@@ -293,13 +318,14 @@ enum wfs_status wfs_plan_new(const struct wfs_source *source, unsigned block_log
 		status = wfs_fail(err, WFS_NO_MEMORY, "out of memory for the plan");
 		goto out;
 	}
-	status = wfs_pools_make(&pools, nr_threads, err);
+	status = wfs_pools_make(&pools, err);
 	if (status != WFS_OK)
 		goto out;
 	spans_join(&spans); /* those of pools that did not pay */
+	plan->level = opts->level;
 	plan->raw_len = source->raw_len;
-	plan->block_log2 = block_log2;
-	if (plan_set_regions(plan, &spans) && plan_set_coders(plan, &pools)) {
+	plan->block_log2 = opts->block_log2;
+	if (plan_set_coders(plan, &pools) && plan_set_regions(plan, &spans)) {
 		*plan_ret = plan;
 		plan = NULL;
 	} else {
@@ -321,7 +347,10 @@ void wfs_plan_free(struct wfs_plan *plan)
 	free(plan->encode_pool);
 	free(plan->pool);
 	free(plan->coder);
+	free(plan->group);
+	free(plan->region_group);
 	free(plan->first_block);
 	free(plan->region);
+	free(plan->geometry.matrix);
 	free(plan);
 }

@@ -31,31 +31,47 @@ enum wfs_status wfs_source_go_on(const struct wfs_source *source, struct wfs_err
 enum wfs_status wfs_encode_begin(int src_fd, struct wfs_encode_opts *opts, struct wfs_source *source_ret,
 				 struct wfs_error *err);
 
-/* Coders that every container has; then one for each pool, in the same order. */
-enum { WFS_CODER_STORED, WFS_CODER_LZ4, WFS_CODER_CONSTANT, WFS_CODER_FIRST_SPLIT };
+/* Coders that every container has; then those of the groups. */
+enum { WFS_CODER_STORED, WFS_CODER_LZ4, WFS_CODER_CONSTANT, WFS_NR_FIXED_CODERS };
+
+/* The coders that blocks of a region may have beside constant, LZ4 and stored. The first is the region's default. Group
+ * 0 has none: LZ4 is the default. */
+enum { WFS_GROUP_CODERS = 2 };
+struct wfs_group {
+	u16 coder[WFS_GROUP_CODERS];
+	u8 nr_coders;
+};
 
 struct wfs_plan {
+	enum wfs_level level;
 	u64 raw_len;
 	unsigned block_log2;
 	u64 nr_regions, nr_blocks;
 	struct wfs_disk_region *region;
-	u64 *first_block; /* nr_regions + 1 */
-	u32 nr_coders, nr_pools;
+	u64 *first_block;  /* nr_regions + 1 */
+	u32 *region_group; /* nr_regions: group of a coded region */
+	struct wfs_group *group;
+	u32 nr_groups, nr_coders, nr_pools;
 	struct wfs_coder *coder;
 	struct wfs_pool *pool;
 	struct wfs_encode_pool **encode_pool;
 	struct wfs_geometry geometry; /* the matrices are the plan's */
 };
 
-/* The same plan for the same bytes, whatever nr_threads and cpu. The caller frees it. */
-enum wfs_status wfs_plan_new(const struct wfs_source *source, unsigned block_log2, unsigned nr_threads,
-			     enum wfs_cpu cpu, struct wfs_plan **plan_ret, struct wfs_error *err);
+/* The same plan for the same bytes, whatever opts->nr_threads and cpu. opts as wfs_encode_begin leaves them. The caller
+ * frees it. */
+enum wfs_status wfs_plan_new(const struct wfs_source *source, const struct wfs_encode_opts *opts,
+			     struct wfs_plan **plan_ret, struct wfs_error *err);
 /* plan may be NULL. */
 void wfs_plan_free(struct wfs_plan *plan);
 /* The region that holds raw_off < raw_len. */
 u64 wfs_plan_region_at(const struct wfs_plan *plan, u64 raw_off);
 
 /* ---- between the plan*.c files ---- */
+
+/* plan_geometry.c: the matrices among the tensors of a file of raw_len bytes; the caller frees geometry->matrix. false:
+ * out of memory. */
+bool wfs_geometry_make(const struct wfs_tensors *tensors, u64 raw_len, struct wfs_geometry *geometry_ret);
 
 /* A stretch of the file: a tensor, part of one, a gap, later a region. */
 struct wfs_span {
@@ -87,14 +103,14 @@ enum wfs_status wfs_spans_find_constants(const struct wfs_source *source, struct
 /* The pools of a plan in the making. */
 struct wfs_pools {
 	const struct wfs_source *source;
-	unsigned block_log2;
-	enum wfs_cpu cpu;
+	const struct wfs_encode_opts *opts;
 	struct wfs_spans *spans;
 	u32 nr;
 	struct wfs_pool_plan *plan;
 };
 struct wfs_pool_plan {
 	u8 class;
+	struct wfs_split split;
 	size_t first_span, last_span;
 	u64 data_len;
 	bool pays;
@@ -105,7 +121,7 @@ struct wfs_pool_plan {
 };
 /* Cut spans so that each has one pool, train the pools, give up those that do not pay (their spans lose their class)
  * and number the others anew. The caller frees. */
-enum wfs_status wfs_pools_make(struct wfs_pools *pools, unsigned nr_threads, struct wfs_error *err);
+enum wfs_status wfs_pools_make(struct wfs_pools *pools, struct wfs_error *err);
 void wfs_pools_free(struct wfs_pools *pools);
 
 #endif

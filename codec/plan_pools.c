@@ -187,10 +187,10 @@ static enum wfs_status span_gain(const struct wfs_pools *pools, const struct wfs
 				 u8 *buf, struct wfs_encode_scratch *scratch, u64 *gain, struct wfs_error *err)
 {
 	const struct wfs_coder lz4 = {.coding = WFS_LZ4, .word = 1};
-	struct wfs_split split = wfs_class_split(p->class);
-	struct wfs_coder coder = {.coding = WFS_SPLIT, .word = split.word, .rot = split.rot, .field = split.field};
+	struct wfs_coder coder = {
+		.coding = WFS_SPLIT, .word = p->split.word, .rot = p->split.rot, .field = p->split.field};
 	const struct wfs_encode_tables tables = {.split = p->encode_pool};
-	u64 block = (u64)1 << pools->block_log2, len;
+	u64 block = (u64)1 << pools->opts->block_log2, len;
 	struct wfs_place place;
 
 	for (u64 at = s->off; at < s->off + s->len; at += len) {
@@ -202,8 +202,10 @@ static enum wfs_status span_gain(const struct wfs_pools *pools, const struct wfs
 		if (status != WFS_OK)
 			return status;
 		place = (struct wfs_place){.raw_off = at, .phase = (unsigned)((s->phase + (at - s->off)) % 8)};
-		plain = wfs_payload_encode(&lz4, &tables, pools->cpu, &place, buf, (size_t)len, buf + block, scratch);
-		coded = wfs_payload_encode(&coder, &tables, pools->cpu, &place, buf, (size_t)len, buf + block, scratch);
+		plain = wfs_payload_encode(&lz4, &tables, pools->opts->cpu, &place, buf, (size_t)len, buf + block,
+					   scratch);
+		coded = wfs_payload_encode(&coder, &tables, pools->opts->cpu, &place, buf, (size_t)len, buf + block,
+					   scratch);
 		*gain += coded < plain ? plain - coded : 0;
 	}
 	return WFS_OK;
@@ -212,7 +214,7 @@ static enum wfs_status span_gain(const struct wfs_pools *pools, const struct wfs
 static enum wfs_status try_pool(const struct wfs_pools *pools, struct wfs_pool_plan *p, struct wfs_error *err)
 {
 	struct wfs_encode_scratch *scratch = wfs_encode_scratch_new();
-	u8 *buf = malloc((size_t)2 << pools->block_log2), bytes[WFS_POOL_MAX_BYTES];
+	u8 *buf = malloc((size_t)2 << pools->opts->block_log2), bytes[WFS_POOL_MAX_BYTES];
 	enum wfs_status status = scratch && buf ? WFS_OK : no_memory(err);
 	u64 gain = 0, cost = 2 * (wfs_pool_write(&p->pool, bytes) + sizeof(struct wfs_disk_coder));
 
@@ -229,9 +231,10 @@ static void make_pool(void *ctx, size_t index)
 {
 	const struct wfs_pools *pools = ctx;
 	struct wfs_pool_plan *p = &pools->plan[index];
-	struct wfs_split split = wfs_class_split(p->class);
-	struct wfs_trainer *trainer = wfs_trainer_new(split);
+	struct wfs_trainer *trainer;
 
+	p->split = wfs_class_split(p->class);
+	trainer = wfs_trainer_new(p->split);
 	p->pays = true;
 	p->status = trainer ? add_segments(pools, p, trainer, &p->error) : no_memory(&p->error);
 	if (p->status == WFS_OK && wfs_trainer_finish(trainer, &p->pool) != WFS_OK)
@@ -239,21 +242,21 @@ static void make_pool(void *ctx, size_t index)
 	wfs_trainer_free(trainer);
 	if (p->status != WFS_OK)
 		return;
-	p->encode_pool = wfs_encode_pool_new(&p->pool, split);
+	p->encode_pool = wfs_encode_pool_new(&p->pool, p->split);
 	if (!p->encode_pool)
 		p->status = no_memory(&p->error);
 	else if (p->data_len < TRIAL_MAX_BYTES)
 		p->status = try_pool(pools, p, &p->error);
 }
 
-enum wfs_status wfs_pools_make(struct wfs_pools *pools, unsigned nr_threads, struct wfs_error *err)
+enum wfs_status wfs_pools_make(struct wfs_pools *pools, struct wfs_error *err)
 {
 	enum wfs_status status = assign_all(pools, err);
 	u32 *number = NULL, nr = 0;
 
 	if (status != WFS_OK || !pools->nr)
 		return status;
-	wfs_parallel_for(nr_threads, pools->nr, make_pool, pools);
+	wfs_parallel_for(wfs_thread_count(pools->opts->nr_threads), pools->nr, make_pool, pools);
 	number = calloc(pools->nr, sizeof(*number));
 	if (!number)
 		return no_memory(err);
