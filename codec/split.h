@@ -165,7 +165,9 @@ enum wfs_status wfs_split_parse(const u8 *comp, size_t comp_len, struct wfs_spli
 /* split_decode_*.c */
 wfs_split_decode_fn wfs_split_decode_scalar;
 /* NULL when this build has no such kernel. The CPU must support it. */
+wfs_split_decode_fn *wfs_split_decode_ssse3_get(void);
 wfs_split_decode_fn *wfs_split_decode_avx2_get(void);
 wfs_split_decode_fn *wfs_split_decode_avx512vbmi_get(void);
+wfs_split_decode_fn *wfs_split_decode_neon_get(void);
 
 #endif

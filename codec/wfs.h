@@ -62,10 +62,19 @@ WFS_API const char *wfs_version(void);
 
 /* ---- CPU variants ---------------------------------------------------------------------------------------------- */
 
-/* Every variant gives the same bytes and the same refusals. AUTO picks the fastest this CPU and OS support. */
-enum wfs_cpu { WFS_CPU_AUTO = 0, WFS_CPU_SCALAR, WFS_CPU_AVX2, WFS_CPU_AVX512VBMI, WFS_NR_CPUS };
+/* Every variant gives the same bytes and the same refusals. AUTO picks the fastest this CPU and OS support. NEON is there
+ * on AArch64 only, SSSE3, AVX2 and AVX512VBMI on x86-64 only. */
+enum wfs_cpu {
+	WFS_CPU_AUTO = 0,
+	WFS_CPU_SCALAR,
+	WFS_CPU_SSSE3,
+	WFS_CPU_AVX2,
+	WFS_CPU_AVX512VBMI,
+	WFS_CPU_NEON,
+	WFS_NR_CPUS
+};
 
-/* "auto", "scalar", "avx2", "avx512vbmi". */
+/* "auto", "scalar", "ssse3", "avx2", "avx512vbmi", "neon". */
 WFS_API const char *wfs_cpu_name(enum wfs_cpu cpu);
 /* The variant of that name, or -1. */
 WFS_API int wfs_cpu_from_name(const char *name);

@@ -18,11 +18,13 @@ typedef uint64_t u64;
 #define wfs_likely(x)	   __builtin_expect(!!(x), 1)
 #define wfs_unlikely(x)	   __builtin_expect(!!(x), 0)
 #define WFS_ALWAYS_INLINE  inline __attribute__((always_inline))
+#define WFS_NOINLINE	   __attribute__((noinline))
 
 /* Instruction sets are chosen a function, not a file, so that the codec compiles with one plain command line and every
  * helper of a kernel carries the same attribute. */
-#define WFS_TARGET(isa) __attribute__((target(isa)))
-#define WFS_TARGET_AVX2 WFS_TARGET("avx2,bmi,bmi2,popcnt,lzcnt")
+#define WFS_TARGET(isa)	 __attribute__((target(isa)))
+#define WFS_TARGET_SSSE3 WFS_TARGET("ssse3,popcnt")
+#define WFS_TARGET_AVX2	 WFS_TARGET("avx2,bmi,bmi2,popcnt,lzcnt")
 #define WFS_TARGET_AVX512VBMI                                                                                          \
 	WFS_TARGET("avx2,bmi,bmi2,popcnt,lzcnt,avx512f,avx512bw,avx512vl,avx512dq,avx512vbmi,avx512vbmi2")
 
