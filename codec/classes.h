@@ -13,6 +13,8 @@ enum wfs_class {
 	WFS_CLASS_F64,
 	WFS_CLASS_E4M3,
 	WFS_CLASS_E5M2,
+	WFS_CLASS_I8,
+	WFS_CLASS_I16,
 	WFS_NR_CLASSES,
 };
 struct wfs_split wfs_class_split(enum wfs_class class);

@@ -4,6 +4,7 @@
  */
 #include "plan.h"
 #include "file_io.h"
+#include "parallel.h"
 
 #include <stdlib.h>
 
@@ -312,6 +313,9 @@ enum wfs_status wfs_plan_new(const struct wfs_source *source, const struct wfs_e
 	if (status != WFS_OK)
 		goto out;
 	spans_join(&spans);
+	status = wfs_spans_sniff(source, wfs_thread_count(opts->nr_threads), &spans, err);
+	if (status != WFS_OK)
+		goto out;
 	spans_absorb(&spans);
 	spans_join(&spans);
 	if (!spans_limit(&spans, source->raw_len)) {

@@ -100,6 +100,11 @@ enum wfs_status wfs_spans_find_copies(const struct wfs_source *source, struct wf
 enum wfs_status wfs_spans_find_constants(const struct wfs_source *source, struct wfs_spans *spans,
 					 struct wfs_error *err);
 
+/* plan_sniff.c: find words in coded spans of no class by what samples of their bytes look like, and cut the spans where
+ * the words change. */
+enum wfs_status wfs_spans_sniff(const struct wfs_source *source, unsigned nr_threads, struct wfs_spans *spans,
+				struct wfs_error *err);
+
 /* The pools of a plan in the making. */
 struct wfs_pools {
 	const struct wfs_source *source;

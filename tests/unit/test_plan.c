@@ -76,9 +76,10 @@ static void test_pools(void)
 		const char *dtype;
 		unsigned word, field;
 		size_t nr;
-	} types[] = {{"BF16", 2, 9, 300000},	{"F16", 2, 6, 300000}, {"F32", 4, 9, 200000},
-		     {"F64", 8, 12, 100000},	{"C64", 4, 9, 200000}, {"F8_E4M3", 1, 5, 900000},
-		     {"F8_E5M2", 1, 6, 900000}, {"I16", 1, 0, 100000}};
+	} types[] = {{"BF16", 2, 9, 300000},	{"F16", 2, 6, 300000},
+		     {"F32", 4, 9, 200000},	{"F64", 8, 12, 100000},
+		     {"C64", 4, 9, 200000},	{"F8_E4M3", 1, 5, 900000},
+		     {"F8_E5M2", 1, 6, 900000}, /* what its bytes are like counts */ {"I16", 1, 5, 300000}};
 	struct wfs_encode_result result;
 	struct wfs_region g[16];
 	struct model m = {0};
@@ -95,7 +96,7 @@ static void test_pools(void)
 	CHECK(regions_of(&b, g, 16, &result) == 1 + WFS_ARRAY_LEN(types));
 	for (size_t i = 0; i < WFS_ARRAY_LEN(types); i++) {
 		CHECK(g[i + 1].word == types[i].word && g[i + 1].field == types[i].field);
-		CHECK(g[i + 1].coding == (types[i].field ? WFS_SPLIT : WFS_LZ4));
+		CHECK(g[i + 1].coding == WFS_SPLIT);
 	}
 	free(b.p);
 

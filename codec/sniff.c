@@ -1,0 +1,196 @@
+/* sniff.c - the cost of each way to read a sample of unknown bytes. */
+#include "sniff.h"
+#include "block.h"
+#include "log2_fixed.h"
+
+#include <stdlib.h>
+
+enum {
+	COUNTS = 256,	  /* counts below this are themselves counted */
+	SELDOM_BITS = 16, /* of a value that the sample does not have */
+	/* 1 / (2 ln 2) bits a symbol: counts of few words look more uneven than what made them (Miller, Madow). */
+	CORRECTION = 185,
+};
+
+const struct wfs_reading wfs_reading[WFS_NR_READINGS] = {
+	{WFS_CLASS_NONE, 0}, {WFS_CLASS_BF16, 0}, {WFS_CLASS_BF16, 1}, {WFS_CLASS_F16, 0},  {WFS_CLASS_F16, 1},
+	{WFS_CLASS_F32, 0},  {WFS_CLASS_F32, 1},  {WFS_CLASS_F32, 2},  {WFS_CLASS_F32, 3},  {WFS_CLASS_F64, 0},
+	{WFS_CLASS_F64, 1},  {WFS_CLASS_F64, 2},  {WFS_CLASS_F64, 3},  {WFS_CLASS_F64, 4},  {WFS_CLASS_F64, 5},
+	{WFS_CLASS_F64, 6},  {WFS_CLASS_F64, 7},  {WFS_CLASS_E4M3, 0}, {WFS_CLASS_E5M2, 0}, {WFS_CLASS_I8, 0},
+	{WFS_CLASS_I16, 0},  {WFS_CLASS_I16, 1},
+};
+
+struct wfs_sniffer *wfs_sniffer_new(void)
+{
+	return calloc(1, sizeof(struct wfs_sniffer));
+}
+
+u32 wfs_sniff_lz4(struct wfs_sniffer *sniffer, const u8 *raw, size_t len)
+{
+	int comp_len =
+		LZ4_compress_fast_extState(&sniffer->lz4, (const char *)raw, sniffer->comp, (int)len, (int)len - 1, 1);
+
+	return (comp_len > 0 ? (u32)comp_len : (u32)len) * WFS_SNIFF_PLAIN;
+}
+
+/* ---- fields ---- */
+
+/* The words of a reading inside a sample. */
+static struct wfs_block_cut words_of(struct wfs_reading reading, const struct wfs_sample *sample)
+{
+	unsigned word = wfs_class_split(reading.class).word;
+
+	return wfs_block_cut(word, (unsigned)((sample->off + word - reading.at) % word), sample->len);
+}
+
+/* The coded field of the word at p: it lies in the top 16 bits, the sign included. */
+static WFS_ALWAYS_INLINE unsigned field_at(struct wfs_split s, const u8 *p)
+{
+	unsigned top = s.word == 1 ? (unsigned)*p << 8 : wfs_load16(p + s.word - 2);
+
+	return (top << s.rot & 0xffff) >> (16 - s.field);
+}
+
+/* Counts fields in hist; seen gets the values that occur. Returns how many. */
+static unsigned count_fields(struct wfs_sniffer *sniffer, struct wfs_split s, const u8 *raw, size_t nr)
+{
+	unsigned nr_seen = 0;
+
+	for (size_t i = 0; i < nr; i++) {
+		unsigned v = field_at(s, raw + i * s.word);
+
+		if (!sniffer->hist[v]++)
+			sniffer->seen[nr_seen++] = (u16)v;
+	}
+	return nr_seen;
+}
+
+static u64 n_log_n(u64 n)
+{
+	return n ? n * wfs_log2_q16((u32)n) / (65536 / WFS_SNIFF_UNIT) : 0;
+}
+
+/* A table in the making: its commonest values are symbols, the next ones the tail, the others literals. */
+struct alphabet {
+	unsigned symbols, tail; /* room left */
+	unsigned nr;		/* symbols */
+	u64 own;		/* sum of count * log2(count) over them */
+	u32 escapes, literals;	/* words */
+};
+
+/* Takes in nr values that occur count times each. */
+static void alphabet_add(struct alphabet *a, u32 count, unsigned nr)
+{
+	unsigned coded = WFS_MIN(nr, a->symbols), tail = WFS_MIN(nr - coded, a->tail);
+
+	a->symbols -= coded;
+	a->tail -= tail;
+	a->nr += coded;
+	a->own += coded * n_log_n(count);
+	a->escapes += (nr - coded) * count;
+	a->literals += (nr - coded - tail) * count;
+}
+
+/* Cost of nr_words fields counted in hist, which is cleared. */
+static u64 fields_cost(struct wfs_sniffer *sniffer, struct wfs_split s, u64 nr_words, unsigned nr_seen)
+{
+	struct alphabet a = {.symbols = WFS_MAX_SYMS - 1, .tail = WFS_MAX_TAIL};
+	u16 values[COUNTS] = {0};
+	u64 cost;
+
+	for (unsigned i = 0; i < nr_seen; i++) {
+		u16 *count = &sniffer->hist[sniffer->seen[i]];
+
+		if (*count < COUNTS)
+			values[*count]++;
+		else
+			alphabet_add(&a, *count, 1);
+		*count = 0;
+	}
+	for (u32 count = COUNTS - 1; count; count--)
+		alphabet_add(&a, count, values[count]);
+	cost = n_log_n(nr_words) - a.own - n_log_n(a.escapes) + (u64)a.nr * CORRECTION;
+	return cost + WFS_SNIFF_UNIT * (4 * (u64)a.escapes + 8u * (4u + s.word) * (u64)a.literals);
+}
+
+/* ---- rest bits ---- */
+
+/* Rest bits a word of one superrow, as the best mode leaves them. */
+static unsigned rest_bits(struct wfs_split s, const u8 *raw, size_t nr)
+{
+	unsigned bits = 8u * s.word - s.field, zeros;
+	size_t len = nr * s.word;
+	u64 any = 0, all = UINT64_MAX;
+
+	if (!s.rot || s.word < 2)
+		return bits;
+	for (size_t i = 0; i + 8 <= len; i += 8) {
+		u64 v = wfs_load64(raw + i);
+
+		any |= v;
+		all &= v;
+	}
+	for (unsigned step = 32; step >= 8u * s.word; step /= 2) {
+		any |= any >> step;
+		all &= all >> step;
+	}
+	zeros = any ? (unsigned)__builtin_ctzll(any) : 64;
+	bits -= WFS_MIN(zeros, bits - 1);
+	return bits - (bits > 1 && (any >> (8u * s.word - 1) & 1) == (all >> (8u * s.word - 1) & 1));
+}
+
+static u64 words_cost(struct wfs_sniffer *sniffer, struct wfs_split s, const u8 *raw, size_t nr)
+{
+	u64 rest = 0;
+
+	for (size_t i = 0; i < nr; i += WFS_SUPER) {
+		size_t part = WFS_MIN(nr - i, (size_t)WFS_SUPER);
+
+		rest += part * rest_bits(s, raw + i * s.word, part);
+	}
+	return WFS_SNIFF_UNIT * rest + fields_cost(sniffer, s, nr, count_fields(sniffer, s, raw, nr));
+}
+
+void wfs_sniff_costs(struct wfs_sniffer *sniffer, const struct wfs_sample *sample, u32 *cost_ret)
+{
+	const u64 plain = (u64)sample->len * WFS_SNIFF_PLAIN;
+
+	cost_ret[0] = wfs_sniff_lz4(sniffer, sample->raw, sample->len);
+	for (unsigned r = 1; r < WFS_NR_READINGS; r++) {
+		struct wfs_split s = wfs_class_split(wfs_reading[r].class);
+		struct wfs_block_cut cut = words_of(wfs_reading[r], sample);
+		u64 cost = words_cost(sniffer, s, sample->raw + cut.head, cut.nr_words);
+
+		cost = cost * sample->len / (cut.nr_words * s.word);
+		cost_ret[r] = (u32)WFS_MIN(cost, 2 * plain);
+	}
+}
+
+/* ---- single bytes ---- */
+
+void wfs_sniff_bytes(struct wfs_sniffer *sniffer, unsigned reading, const struct wfs_sample *sample,
+		     const struct wfs_sample *part, u16 *cost_ret)
+{
+	struct wfs_reading way = wfs_reading[reading];
+	struct wfs_split s = wfs_class_split(way.class);
+	struct wfs_block_cut cut = words_of(way, sample);
+	unsigned rest = WFS_SNIFF_UNIT * (8u * s.word - s.field), nr_seen;
+
+	for (size_t i = 0; i < part->len; i++)
+		cost_ret[i] = WFS_SNIFF_PLAIN;
+	if (reading == WFS_CLASS_NONE)
+		return;
+	for (unsigned v = 0; v < 1u << s.field; v++)
+		sniffer->cost[v] = (u16)((rest + SELDOM_BITS * WFS_SNIFF_UNIT) / s.word);
+	nr_seen = count_fields(sniffer, s, sample->raw + cut.head, cut.nr_words);
+	for (unsigned i = 0; i < nr_seen; i++) {
+		unsigned v = sniffer->seen[i];
+		u32 bits = wfs_log2_q16((u32)cut.nr_words) - wfs_log2_q16(sniffer->hist[v]);
+
+		sniffer->cost[v] = (u16)((rest + bits / (65536 / WFS_SNIFF_UNIT)) / s.word);
+		sniffer->hist[v] = 0;
+	}
+	cut = words_of(way, part);
+	for (size_t i = cut.head; i < part->len - cut.tail; i++)
+		cost_ret[i] = sniffer->cost[field_at(s, part->raw + cut.head + (i - cut.head) / s.word * s.word)];
+}
