@@ -164,15 +164,26 @@ static bool padding_is_zero(struct wfs_split s, const u8 *unit, unsigned rows, s
 	return !any;
 }
 
+const char *wfs_words_finish(struct wfs_split s, unsigned mode, size_t n, const u16 *top, const u8 *unit,
+			     const u8 *literals, size_t nr_literals, u8 *raw)
+{
+	const size_t first = (n - 1) / WFS_SUPER * WFS_SUPER;
+	const unsigned rows = wfs_last_rows(n);
+
+	if (!padding_is_zero(wfs_split_in_mode(s, mode), unit, rows, n - first))
+		return "padding bits are not zero";
+	wfs_split_merge(s, mode, top, unit, rows, n - first, raw + first * s.word);
+	for (size_t i = 0; i < nr_literals; i++, literals += 4 + s.word)
+		memcpy(raw + (size_t)wfs_load32(literals) * s.word, literals + 4, s.word);
+	return NULL;
+}
+
 const char *wfs_split_finish(const struct wfs_split_view *v, struct wfs_split s, const u16 *top,
 			     const u8 final_l[WFS_CARRIED], u8 *raw)
 {
-	const size_t super = (v->n - 1) / WFS_SUPER, nr_words = v->n - super * WFS_SUPER;
-	const unsigned rows = wfs_last_rows(v->n), mode = wfs_split_mode(v, super);
-	const struct wfs_split in_mode = wfs_split_in_mode(s, mode);
-	const size_t stored = wfs_unit_bytes(in_mode, rows) - v->carried;
+	const unsigned mode = wfs_split_mode(v, (v->n - 1) / WFS_SUPER);
+	const size_t stored = wfs_unit_bytes(wfs_split_in_mode(s, mode), wfs_last_rows(v->n)) - v->carried;
 	u8 unit[WFS_UNIT_MAX_BYTES], unused = 0;
-	const u8 *literal = v->literals;
 
 	for (size_t i = v->carried; i < WFS_CARRIED; i++)
 		unused |= final_l[i];
@@ -180,10 +191,5 @@ const char *wfs_split_finish(const struct wfs_split_view *v, struct wfs_split s,
 		return "unused carried bytes are not zero";
 	memcpy(unit, v->rest + v->rest_len - stored, stored);
 	memcpy(unit + stored, final_l, v->carried);
-	if (!padding_is_zero(in_mode, unit, rows, nr_words))
-		return "padding bits are not zero";
-	wfs_split_merge(s, mode, top, unit, rows, nr_words, raw + super * WFS_SUPER * s.word);
-	for (u32 i = 0; i < v->nr_literals; i++, literal += 4 + s.word)
-		memcpy(raw + (size_t)wfs_load32(literal) * s.word, literal + 4, s.word);
-	return NULL;
+	return wfs_words_finish(s, mode, v->n, top, unit, v->literals, v->nr_literals, raw);
 }

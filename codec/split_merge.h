@@ -38,9 +38,12 @@ void wfs_split_scratch_init(struct wfs_scratch *scratch);
 void wfs_split_merge(struct wfs_split s, unsigned mode, const u16 *top, const u8 *rest, unsigned rows, size_t nr_words,
 		     u8 *raw);
 
-/* The end of a block whose coded words are proven: the last unit's words, from their fields and from the rest bits
- * stored and those that the final states' L bytes (strand 0, strand 1) carry; then the literals. raw: of the block.
- * Returns NULL, or why the block is refused. */
+/* The end of a block of n words, whatever coded their fields: the last unit's words, from their fields and their rest
+ * bytes; then the literals. raw: of the block. Returns NULL, or why the block is refused. */
+const char *wfs_words_finish(struct wfs_split s, unsigned mode, size_t n, const u16 *top, const u8 *unit,
+			     const u8 *literals, size_t nr_literals, u8 *raw);
+
+/* The same for a split payload, some of whose rest bytes are in the final states' L bytes (strand 0, strand 1). */
 const char *wfs_split_finish(const struct wfs_split_view *v, struct wfs_split s, const u16 *top,
 			     const u8 final_l[WFS_CARRIED], u8 *raw);
 

@@ -7,44 +7,55 @@
 
 /* All counts and lengths are at most 2^24, blocks at most 2^20 words of 8 bytes: no sum here can overflow 32 bits. */
 
-/* Modes of all superrows from the change list. */
-static const char *parse_modes(const u8 *changes, struct wfs_split s, struct wfs_split_view *v)
+const char *wfs_modes_parse(const u8 *changes, size_t nr_changes, struct wfs_split s, size_t n, u8 *mode)
 {
-	size_t nr_supers = WFS_CEIL_DIV(v->n, WFS_SUPER), at = 0;
-	u8 mode = 0;
+	size_t nr_supers = WFS_CEIL_DIV(n, WFS_SUPER), at = 0;
+	u8 current = 0;
 
-	if (!v->nr_modes)
+	if (!nr_changes)
 		return NULL;
 	if (s.rot != 1 || s.word < 2)
 		return "modes in a split that has none";
-	for (u32 i = 0; i < v->nr_modes; i++, changes += 3) {
+	for (size_t i = 0; i < nr_changes; i++, changes += 3) {
 		size_t super = wfs_load16(changes);
 
 		if (super >= nr_supers || (i && super <= at) || !wfs_mode_valid(s, changes[2]))
 			return "mode change is not valid";
-		memset(v->mode + at, mode, super - at);
+		memset(mode + at, current, super - at);
 		at = super;
-		mode = changes[2];
+		current = changes[2];
 	}
-	memset(v->mode + at, mode, nr_supers - at);
+	memset(mode + at, current, nr_supers - at);
 	return NULL;
 }
 
-/* Rest bytes of all units; what of them the states carry. */
-static size_t count_rest(struct wfs_split s, struct wfs_split_view *v)
+size_t wfs_rest_bytes(struct wfs_split s, size_t n, const u8 *mode, size_t *last_ret)
 {
-	size_t nr_full = WFS_CEIL_DIV(v->n, WFS_SUPER) - 1, total = 0, last;
+	size_t nr_full = WFS_CEIL_DIV(n, WFS_SUPER) - 1, total = 0;
 
-	if (!v->nr_modes) {
+	if (!mode) {
 		total = nr_full * wfs_unit_bytes(s, WFS_SUPER_ROWS);
 	} else {
 		for (size_t i = 0; i < nr_full; i++)
-			total += 8u * WFS_SUPER_ROWS * wfs_mode_rest_bits(s, v->mode[i]);
-		s = wfs_split_in_mode(s, v->mode[nr_full]);
+			total += 8u * WFS_SUPER_ROWS * wfs_mode_rest_bits(s, mode[i]);
+		s = wfs_split_in_mode(s, mode[nr_full]);
 	}
-	last = wfs_unit_bytes(s, wfs_last_rows(v->n));
-	v->carried = WFS_MIN(last, (size_t)WFS_CARRIED);
-	return total + last - v->carried;
+	*last_ret = wfs_unit_bytes(s, wfs_last_rows(n));
+	return total + *last_ret;
+}
+
+const char *wfs_literals_parse(const u8 *literals, size_t nr, struct wfs_split s, size_t n)
+{
+	u64 next_min = 0;
+
+	for (size_t i = 0; i < nr; i++, literals += 4 + s.word) {
+		u32 number = wfs_load32(literals);
+
+		if (number < next_min || number >= n)
+			return "literal number is not valid";
+		next_min = (u64)number + 1;
+	}
+	return NULL;
 }
 
 static const char *parse_segments(const u8 *numbers, const struct wfs_decode_pool *pool, struct wfs_split_view *v)
@@ -62,21 +73,6 @@ static const char *parse_segments(const u8 *numbers, const struct wfs_decode_poo
 	}
 	if (nr_segs & 1 && numbers[nr_segs / 2] >> 4)
 		return "unused table number is not zero";
-	return NULL;
-}
-
-static const char *parse_literals(struct wfs_split s, const struct wfs_split_view *v)
-{
-	const u8 *p = v->literals;
-	u64 next_min = 0;
-
-	for (u32 i = 0; i < v->nr_literals; i++, p += 4 + s.word) {
-		u32 number = wfs_load32(p);
-
-		if (number < next_min || number >= v->n)
-			return "literal number is not valid";
-		next_min = (u64)number + 1;
-	}
 	return NULL;
 }
 
@@ -105,13 +101,16 @@ static const char *place_pieces(const u8 *comp, size_t comp_len, struct wfs_spli
 	const size_t front = WFS_SPLIT_HEADER + seg_bytes + 3 * (size_t)v->nr_modes;
 	const size_t escape_bytes = WFS_CEIL_DIV(v->nr_escapes, 2), literal_bytes = (4u + s.word) * v->nr_literals;
 	const char *reason;
+	size_t last;
 
 	if (comp_len < front)
 		return "split payload is cut short";
-	reason = parse_modes(comp + WFS_SPLIT_HEADER + seg_bytes, s, v);
+	reason = wfs_modes_parse(comp + WFS_SPLIT_HEADER + seg_bytes, v->nr_modes, s, v->n, v->mode);
 	if (reason)
 		return reason;
-	v->rest_len = count_rest(s, v);
+	v->rest_len = wfs_rest_bytes(s, v->n, v->nr_modes ? v->mode : NULL, &last);
+	v->carried = WFS_MIN(last, (size_t)WFS_CARRIED);
+	v->rest_len -= v->carried;
 	if (front + WFS_STATE_BYTES + v->stream_len[0] + v->stream_len[1] + escape_bytes + literal_bytes + v->rest_len +
 		    edge_len !=
 	    comp_len)
@@ -147,7 +146,7 @@ enum wfs_status wfs_split_parse(const u8 *comp, size_t comp_len, struct wfs_spli
 	if (!reason && v->nr_escapes & 1 && v->escapes[v->nr_escapes / 2] >> 4)
 		reason = "unused escape is not zero";
 	if (!reason)
-		reason = parse_literals(s, v);
+		reason = wfs_literals_parse(v->literals, v->nr_literals, s, n);
 out:
 	if (reason)
 		*reason_ret = reason;

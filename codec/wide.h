@@ -21,6 +21,7 @@ enum {
 	WFS_WIDE_MAX_TAIL = 255,
 	WFS_WIDE_LITERAL = 255, /* the escape byte that names no value of the tail */
 	WFS_WIDE_HEADER = 12,
+	WFS_WIDE_POOL_HEADER = 6,
 	WFS_WIDE_STATE_BYTES = 4 * WFS_WIDE_LANES,
 	WFS_WIDE_STATE_MIN = 1 << 16, /* states below take 16 bits; where the encoder starts */
 	WFS_WIDE_MAX_GROUPS = 255,
