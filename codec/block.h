@@ -52,12 +52,18 @@ enum wfs_status wfs_payload_decode(const struct wfs_coder *coder, const struct w
 /* Trains a pool of tables from segments of words of one split. Integer arithmetic only: the same pool on every machine.
  * One thread. */
 struct wfs_trainer;
-enum { WFS_TRAIN_SEGMENTS = 6000, /* segments worth adding; more are ignored */ WFS_TRAIN_SEG_LOG2 = 10 };
+enum {
+	WFS_TRAIN_SAMPLES = 6000, /* worth adding; more are ignored */
+	WFS_TRAIN_WORDS = 2048,	  /* of a sample, at most: the longest segments that are considered */
+};
 struct wfs_trainer *wfs_trainer_new(struct wfs_split s);
-/* Adds one segment: nr_words <= 1024 whole words at raw (any alignment). */
+/* Words that the next sample should have, WFS_TRAIN_WORDS or fewer. */
+unsigned wfs_trainer_wanted(const struct wfs_trainer *t);
+/* Adds one sample: nr_words <= WFS_TRAIN_WORDS consecutive whole words at raw (any alignment). */
 void wfs_trainer_add(struct wfs_trainer *t, const u8 *raw, size_t nr_words);
-/* Makes the pool. Nothing added: a pool of one valid table. WFS_NO_MEMORY. */
-enum wfs_status wfs_trainer_finish(struct wfs_trainer *t, struct wfs_pool *pool_ret);
+/* Makes the pool, with segments of 2^min_seg_log2 words or more, 9..11. Nothing added: a pool of one valid table.
+ * WFS_NO_MEMORY. */
+enum wfs_status wfs_trainer_finish(struct wfs_trainer *t, unsigned min_seg_log2, struct wfs_pool *pool_ret);
 void wfs_trainer_free(struct wfs_trainer *t);
 
 /* A pool made ready for encoding. Read-only once made; shared by all threads. */

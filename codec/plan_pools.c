@@ -16,7 +16,7 @@ enum {
 	CUT_ALIGN = WFS_MAX_BLOCK,   /* pools change where blocks are cut anyway */
 	TRIAL_MAX_BYTES = 256 << 10, /* pools of less data have to prove themselves */
 	PREFETCH_STEP = 128 << 10,
-	SEG_WORDS = 1 << WFS_TRAIN_SEG_LOG2,
+	SAMPLE_WORDS = 512, /* one is taken from each so many words, if the trainer takes them all */
 };
 
 _Static_assert((WFS_NR_CLASSES - 1) * MAX_POOLS_PER_CLASS <= WFS_MAX_POOLS, "readers accept every plan");
@@ -127,15 +127,20 @@ static u64 span_words(const struct wfs_span *s)
 	return s->len > head ? (s->len - head) / word : 0;
 }
 
-/* Segment number seg of a span: up to 1,024 whole words. */
-static enum wfs_status add_segment(const struct wfs_pools *pools, struct wfs_trainer *trainer, const struct wfs_span *s,
-				   u64 seg, struct wfs_error *err)
+/* Sample number index of a span, moved to where a segment of a block will begin: blocks are cut at multiples of their
+ * size in the file, wherever rows begin. */
+static enum wfs_status add_sample(const struct wfs_pools *pools, struct wfs_trainer *trainer, const struct wfs_span *s,
+				  u64 index, struct wfs_error *err)
 {
-	unsigned word = wfs_class_split(s->class).word, head = (word - s->phase) % word;
-	u64 first = seg * SEG_WORDS, nr = WFS_MIN(span_words(s) - first, (u64)SEG_WORDS);
-	u8 raw[SEG_WORDS * 8];
-	enum wfs_status status =
-		wfs_source_read(pools->source, raw, (size_t)(nr * word), s->off + head + first * word, err);
+	const unsigned word = wfs_class_split(s->class).word, wanted = wfs_trainer_wanted(trainer);
+	const u64 start = s->off + (word - s->phase) % word, seg_bytes = (u64)wanted * word;
+	u64 at = start + index * SAMPLE_WORDS * word, back = (at - at % word) % seg_bytes, nr;
+	u8 raw[WFS_TRAIN_WORDS * 8];
+	enum wfs_status status;
+
+	at -= WFS_MIN(back, at - start);
+	nr = WFS_MIN(span_words(s) - (at - start) / word, (u64)wanted);
+	status = wfs_source_read(pools->source, raw, (size_t)(nr * word), at, err);
 
 	if (status == WFS_OK)
 		wfs_trainer_add(trainer, raw, (size_t)nr);
@@ -152,29 +157,29 @@ static void prefetch(const struct wfs_source *source, const struct wfs_span *s)
 				    POSIX_FADV_WILLNEED);
 }
 
-/* Adds segments spread evenly over all data of the pool, as many as the trainer takes. */
-static enum wfs_status add_segments(const struct wfs_pools *pools, const struct wfs_pool_plan *p,
-				    struct wfs_trainer *trainer, struct wfs_error *err)
+/* Adds samples spread evenly over all data of the pool, as many as the trainer takes. */
+static enum wfs_status add_samples(const struct wfs_pools *pools, const struct wfs_pool_plan *p,
+				   struct wfs_trainer *trainer, struct wfs_error *err)
 {
 	u64 total = 0, before = 0, wanted, k = 0;
 	enum wfs_status status = WFS_OK;
 
 	for (size_t i = p->first_span; i <= p->last_span; i++)
 		if (serves(pools, p, &pools->spans->span[i])) {
-			total += WFS_CEIL_DIV(span_words(&pools->spans->span[i]), (u64)SEG_WORDS);
+			total += WFS_CEIL_DIV(span_words(&pools->spans->span[i]), (u64)SAMPLE_WORDS);
 			prefetch(pools->source, &pools->spans->span[i]);
 		}
-	wanted = WFS_MIN(total, (u64)WFS_TRAIN_SEGMENTS);
+	wanted = WFS_MIN(total, (u64)WFS_TRAIN_SAMPLES);
 	for (size_t i = p->first_span; i <= p->last_span; i++) {
 		const struct wfs_span *s = &pools->spans->span[i];
-		u64 nr = WFS_CEIL_DIV(span_words(s), (u64)SEG_WORDS);
+		u64 nr = WFS_CEIL_DIV(span_words(s), (u64)SAMPLE_WORDS);
 
 		if (!serves(pools, p, s))
 			continue;
-		/* Segment k of the pool is number k * total / wanted of all; total * 6,000 fits 64 bits up to 2^62
+		/* Sample k of the pool is number k * total / wanted of all; total * 6,000 fits 64 bits up to 2^62
 		 * bytes. */
 		for (; k < wanted && k * total / wanted < before + nr && status == WFS_OK; k++)
-			status = add_segment(pools, trainer, s, k * total / wanted - before, err);
+			status = add_sample(pools, trainer, s, k * total / wanted - before, err);
 		before += nr;
 	}
 	return status;
@@ -231,13 +236,15 @@ static void make_pool(void *ctx, size_t index)
 {
 	const struct wfs_pools *pools = ctx;
 	struct wfs_pool_plan *p = &pools->plan[index];
+	/* Long segments are quickly given their tables. */
+	const unsigned min_seg_log2 = pools->opts->level == WFS_LEVEL_FAST ? 11 : 9;
 	struct wfs_trainer *trainer;
 
 	p->split = wfs_class_split(p->class);
 	trainer = wfs_trainer_new(p->split);
 	p->pays = true;
-	p->status = trainer ? add_segments(pools, p, trainer, &p->error) : no_memory(&p->error);
-	if (p->status == WFS_OK && wfs_trainer_finish(trainer, &p->pool) != WFS_OK)
+	p->status = trainer ? add_samples(pools, p, trainer, &p->error) : no_memory(&p->error);
+	if (p->status == WFS_OK && wfs_trainer_finish(trainer, min_seg_log2, &p->pool) != WFS_OK)
 		p->status = no_memory(&p->error);
 	wfs_trainer_free(trainer);
 	if (p->status != WFS_OK)

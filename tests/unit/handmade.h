@@ -87,7 +87,7 @@ static inline void make_parts(struct parts *p)
 	struct wfs_pool pool;
 
 	*p = (struct parts){.payload = payload};
-	CHECK(trainer && wfs_trainer_finish(trainer, &pool) == WFS_OK);
+	CHECK(trainer && wfs_trainer_finish(trainer, 9, &pool) == WFS_OK);
 	wfs_trainer_free(trainer);
 	p->pools_len = wfs_pool_write(&pool, p->pools);
 	p->coder[p->nr_coders++] = (struct wfs_disk_coder){.coding = WFS_STORED, .word = 1};

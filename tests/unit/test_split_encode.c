@@ -99,7 +99,7 @@ static void make_pool(uint64_t *rng, struct wfs_split s, const u8 *raw, size_t n
 	CHECK(t);
 	for (size_t i = 0; i < n; i += 1024)
 		wfs_trainer_add(t, raw + i * s.word, WFS_MIN(n - i, (size_t)1024));
-	CHECK(wfs_trainer_finish(t, pool) == WFS_OK);
+	CHECK(wfs_trainer_finish(t, 9, pool) == WFS_OK);
 	wfs_trainer_free(t);
 	if (choice == 1)
 		pool->seg_log2 = (u8)(9 + test_rand_below(rng, 5));
@@ -321,7 +321,7 @@ static void test_full_blocks(void)
 		struct wfs_trainer *t = wfs_trainer_new(s);
 		for (size_t i = 0; i < MAX_RAW / word; i += 1024)
 			wfs_trainer_add(t, raw + i * word, 1024);
-		CHECK(wfs_trainer_finish(t, &pool) == WFS_OK);
+		CHECK(wfs_trainer_finish(t, 9, &pool) == WFS_OK);
 		wfs_trainer_free(t);
 		CHECK(check_block(&c, &pool, 0, raw, MAX_RAW) < MAX_RAW);
 	}
@@ -339,7 +339,7 @@ static void test_literal_limit(void)
 	memset(raw, 0, MAX_RAW);
 	struct wfs_trainer *t = wfs_trainer_new(s);
 	wfs_trainer_add(t, raw, 1024);
-	CHECK(wfs_trainer_finish(t, &pool) == WFS_OK);
+	CHECK(wfs_trainer_finish(t, 9, &pool) == WFS_OK);
 	wfs_trainer_free(t);
 	for (size_t i = 0; i < WFS_MAX_LITERALS; i++)
 		raw[i * 16] = (u8)(1 + i % 100);
@@ -368,7 +368,7 @@ static void test_mode_limit(void)
 		struct wfs_trainer *t = wfs_trainer_new(s);
 		for (size_t i = 0; i < MAX_RAW / 2; i += 1024)
 			wfs_trainer_add(t, raw + i * 2, 1024);
-		CHECK(wfs_trainer_finish(t, &pool) == WFS_OK);
+		CHECK(wfs_trainer_finish(t, 9, &pool) == WFS_OK);
 		wfs_trainer_free(t);
 		len[alternate] = check_block(&c, &pool, 0, raw, MAX_RAW);
 		CHECK(first_comp[11] == 1); /* what all superrows have in common */
@@ -390,7 +390,7 @@ static void test_modes_pay(void)
 	struct wfs_trainer *t = wfs_trainer_new(s);
 	for (size_t i = 0; i < n; i += 1024)
 		wfs_trainer_add(t, raw + i * 4, 1024);
-	CHECK(wfs_trainer_finish(t, &pool) == WFS_OK);
+	CHECK(wfs_trainer_finish(t, 9, &pool) == WFS_OK);
 	wfs_trainer_free(t);
 	size_t plain = check_words(s, &pool, raw, n);
 	CHECK(first_comp[11] == 0);

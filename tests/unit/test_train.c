@@ -164,18 +164,21 @@ static void make_segment(uint64_t *rng, unsigned centre, size_t nr_words, u8 *ra
 	}
 }
 
-static void train(uint64_t seed, const unsigned *centre, unsigned nr_centres, unsigned nr_segs, unsigned align,
-		  struct wfs_pool *pool)
+/* Samples in which the centre changes every seg_words. */
+static void train(uint64_t seed, const unsigned *centre, unsigned nr_centres, unsigned nr_samples, size_t seg_words,
+		  unsigned align, struct wfs_pool *pool)
 {
 	struct wfs_trainer *t = wfs_trainer_new(wfs_split_make(2, 1, 9));
-	u8 raw[2 * 1024 + 8];
+	u8 raw[2 * WFS_TRAIN_WORDS + 8];
+	unsigned seg = 0;
 
 	CHECK(t);
-	for (unsigned i = 0; i < nr_segs; i++) {
-		make_segment(&seed, centre[i % nr_centres], 1024, raw + align);
-		wfs_trainer_add(t, raw + align, 1024);
+	for (unsigned i = 0; i < nr_samples; i++) {
+		for (size_t at = 0; at < WFS_TRAIN_WORDS; at += seg_words)
+			make_segment(&seed, centre[seg++ % nr_centres], seg_words, raw + align + 2 * at);
+		wfs_trainer_add(t, raw + align, WFS_TRAIN_WORDS);
 	}
-	CHECK(wfs_trainer_finish(t, pool) == WFS_OK);
+	CHECK(wfs_trainer_finish(t, 9, pool) == WFS_OK);
 	wfs_trainer_free(t);
 }
 
@@ -184,8 +187,11 @@ static void test_pools(void)
 	static const unsigned centre[] = {200, 220, 243, 301, 130};
 	struct wfs_pool pool, again, more;
 
-	train(1, centre, 5, 500, 0, &pool);
-	CHECK(pool.field == 9 && pool.seg_log2 == WFS_TRAIN_SEG_LOG2);
+	for (unsigned log2 = 9; log2 <= 11; log2++) {
+		train(1, centre, 5, 250, (size_t)1 << log2, 0, &pool);
+		CHECK(pool.field == 9 && pool.seg_log2 == log2);
+	}
+	train(1, centre, 5, 250, 1024, 0, &pool);
 	for (unsigned i = 0; i < pool.nr_tables; i++)
 		check_valid(&pool.table[i], 9, "trained table");
 	/* Each scale must have a table that gives its most frequent value, half of the words, about a bit. */
@@ -197,12 +203,13 @@ static void test_pools(void)
 		}
 		CHECK_MSG(best < WFS_COST_UNIT * 5 / 4, "centre %u costs %u", centre[c], best);
 	}
-	train(1, centre, 5, 500, 3, &again);
+	train(1, centre, 5, 250, 1024, 3, &again);
 	CHECK(pools_equal(&pool, &again));
-	train(1, centre, 5, WFS_TRAIN_SEGMENTS, 0, &pool);
-	train(1, centre, 5, WFS_TRAIN_SEGMENTS + 100, 0, &more);
+	train(1, centre, 5, WFS_TRAIN_SAMPLES, 1024, 0, &pool);
+	train(1, centre, 5, WFS_TRAIN_SAMPLES + 100, 1024, 0, &more);
 	CHECK(pools_equal(&pool, &more));
-	PASS("pools: a table a scale, the same every time, at most %d segments", WFS_TRAIN_SEGMENTS);
+	PASS("pools: a table a scale, segments as long as it stays, the same every time, at most %d samples",
+	     WFS_TRAIN_SAMPLES);
 }
 
 static void test_small_pools(void)
@@ -215,7 +222,7 @@ static void test_small_pools(void)
 
 	CHECK(t);
 	wfs_trainer_add(t, raw, 0);
-	CHECK(wfs_trainer_finish(t, &pool) == WFS_OK);
+	CHECK(wfs_trainer_finish(t, 9, &pool) == WFS_OK);
 	CHECK(pool.nr_tables == 1);
 	check_valid(&pool.table[0], 9, "nothing added");
 	wfs_trainer_free(t);
@@ -228,8 +235,8 @@ static void test_small_pools(void)
 			make_segment(&rng, 200 + (unsigned)test_rand_below(&rng, 50), nr_words, raw);
 			wfs_trainer_add(t, raw, nr_words);
 		}
-		CHECK(wfs_trainer_finish(t, &pool) == WFS_OK);
-		CHECK(pool.nr_tables >= 1 && pool.nr_tables <= WFS_MIN(nr_segs, (unsigned)WFS_MAX_TABLES));
+		CHECK(wfs_trainer_finish(t, 9, &pool) == WFS_OK);
+		CHECK(pool.nr_tables >= 1 && pool.nr_tables <= WFS_MIN(2 * nr_segs, (unsigned)WFS_MAX_TABLES));
 		for (unsigned i = 0; i < pool.nr_tables; i++)
 			check_valid(&pool.table[i], 9, "few segments");
 		wfs_trainer_free(t);
@@ -253,7 +260,7 @@ static void test_all_splits(void)
 				test_rand_fill(&rng, raw, sizeof(raw));
 				wfs_trainer_add(t, raw, 1024);
 			}
-			CHECK(wfs_trainer_finish(t, &pool) == WFS_OK);
+			CHECK(wfs_trainer_finish(t, 9, &pool) == WFS_OK);
 			for (unsigned i = 0; i < pool.nr_tables; i++)
 				check_valid(&pool.table[i], field, "random bits");
 			wfs_trainer_free(t);
