@@ -2,14 +2,12 @@
 #include "pack.h"
 #include "transfer_options.h"
 
-enum { OPT_MIN_SAVING = OPT_OWN, OPT_HARDLINK, OPT_BLOCK_SIZE };
+enum { OPT_MIN_SAVING = OPT_OWN, OPT_HARDLINK, OPT_BLOCK_SIZE, OPT_LEVEL };
 
 static const struct option options[] = {
-	{"dry-run", no_argument, NULL, 'n'},
-	{"min-saving", required_argument, NULL, OPT_MIN_SAVING},
-	{"hardlink", no_argument, NULL, OPT_HARDLINK},
-	{"block-size", required_argument, NULL, OPT_BLOCK_SIZE},
-	TRANSFER_OPTIONS,
+	{"dry-run", no_argument, NULL, 'n'},	       {"min-saving", required_argument, NULL, OPT_MIN_SAVING},
+	{"hardlink", no_argument, NULL, OPT_HARDLINK}, {"block-size", required_argument, NULL, OPT_BLOCK_SIZE},
+	{"level", required_argument, NULL, OPT_LEVEL}, TRANSFER_OPTIONS,
 };
 
 static bool parse_block_size(const char *text, unsigned *log2_ret)
@@ -21,6 +19,17 @@ static bool parse_block_size(const char *text, unsigned *log2_ret)
 	}
 	msg("pack: '%s' is not a block size: use 64k, 128k, 256k, 512k or 1M", text);
 	return false;
+}
+
+static bool parse_level(const char *text, enum wfs_level *level_ret)
+{
+	int level = wfs_level_from_name(text);
+	if (level < 0) {
+		msg("pack: '%s' is not a level: use fast, default or max", text);
+		return false;
+	}
+	*level_ret = (enum wfs_level)level;
+	return true;
 }
 
 /* One option. false: a message was printed. */
@@ -38,6 +47,8 @@ static bool take_option(const struct command *self, int c, struct transfer_opts 
 		return opts->hardlink = true;
 	case OPT_BLOCK_SIZE:
 		return parse_block_size(optarg, &opts->block_log2);
+	case OPT_LEVEL:
+		return parse_level(optarg, &opts->level);
 	default:
 		return transfer_option(self, c, opts, in_place);
 	}

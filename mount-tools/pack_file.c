@@ -162,7 +162,8 @@ static int on_progress(void *ctx, uint64_t raw_done, uint64_t comp_done)
 static struct wfs_encode_opts encode_opts(struct pack_progress *p)
 {
 	const struct transfer *t = p->m->t;
-	return (struct wfs_encode_opts){.block_log2 = t->opts->block_log2,
+	return (struct wfs_encode_opts){.level = t->opts->level,
+					.block_log2 = t->opts->block_log2,
 					.nr_threads = t->threads_per_job,
 					.cpu = t->opts->cpu,
 					.mtime_sec = p->m->st.st_mtim.tv_sec,

@@ -23,7 +23,8 @@ struct transfer_opts {
 	unsigned nr_threads; /* at least 1 */
 	enum wfs_cpu cpu;
 	unsigned block_log2;
-	double min_saving; /* percent */
+	enum wfs_level level; /* of pack */
+	double min_saving;    /* percent */
 };
 
 enum stop_reason { STOP_NONE, STOP_SIGNAL, STOP_DISK_FULL };
