@@ -111,7 +111,16 @@ static u64 sample_off(const struct wfs_span *span, u64 cell)
 	return (span->off + cell * CELL + CELL / 2) / WFS_SAMPLE * WFS_SAMPLE;
 }
 
-/* Matches reach far: LZ4 is judged by a whole cell when it finds any in the sample. */
+/* Matches reach far: LZ4 that finds some in the sample, but loses there, is judged by the whole cell. */
+static bool may_be_better(const u32 *cost)
+{
+	u32 least = cost[0];
+
+	for (unsigned r = 1; r < WFS_NR_READINGS; r++)
+		least = WFS_MIN(least, cost[r]);
+	return least < cost[0] && cost[0] < WFS_SAMPLE * (WFS_SNIFF_PLAIN - WFS_SNIFF_PLAIN / MIN_GAIN);
+}
+
 static enum wfs_status judge_lz4(const struct batch *b, struct wfs_sniffer *sniffer, u64 cell, u8 *raw, u32 *cost,
 				 struct wfs_error *err)
 {
@@ -138,7 +147,7 @@ static void sample_cells(void *ctx, size_t job)
 		if (status != WFS_OK)
 			break;
 		sample_costs(sniffer, &sample, b->cost[i]);
-		if (b->cost[i][0] < WFS_SAMPLE * (WFS_SNIFF_PLAIN - WFS_SNIFF_PLAIN / MIN_GAIN))
+		if (may_be_better(b->cost[i]))
 			status = judge_lz4(b, sniffer, b->first_cell + i, raw, &b->cost[i][0], err);
 	}
 	free(raw);

@@ -7,6 +7,7 @@
 
 enum {
 	COUNTS = 256,	  /* counts below this are themselves counted */
+	MIN_SAVED = 64,	  /* a part of a word that its top byte has to save */
 	SELDOM_BITS = 16, /* of a value that the sample does not have */
 	/* 1 / (2 ln 2) bits a symbol: counts of few words look more uneven than what made them (Miller, Madow). */
 	CORRECTION = 185,
@@ -51,18 +52,11 @@ static WFS_ALWAYS_INLINE unsigned field_at(struct wfs_split s, const u8 *p)
 	return (top << s.rot & 0xffff) >> (16 - s.field);
 }
 
-/* Counts fields in hist; seen gets the values that occur. Returns how many. */
-static unsigned count_fields(struct wfs_sniffer *sniffer, struct wfs_split s, const u8 *raw, size_t nr)
+static void count_fields(struct wfs_sniffer *sniffer, struct wfs_split s, const u8 *raw, size_t nr)
 {
-	unsigned nr_seen = 0;
-
-	for (size_t i = 0; i < nr; i++) {
-		unsigned v = field_at(s, raw + i * s.word);
-
-		if (!sniffer->hist[v]++)
-			sniffer->seen[nr_seen++] = (u16)v;
-	}
-	return nr_seen;
+	memset(sniffer->hist, 0, sizeof(sniffer->hist[0]) << s.field);
+	for (size_t i = 0; i < nr; i++)
+		sniffer->hist[field_at(s, raw + i * s.word)]++;
 }
 
 static u64 n_log_n(u64 n)
@@ -91,26 +85,52 @@ static void alphabet_add(struct alphabet *a, u32 count, unsigned nr)
 	a->literals += (nr - coded - tail) * count;
 }
 
-/* Cost of nr_words fields counted in hist, which is cleared. */
-static u64 fields_cost(struct wfs_sniffer *sniffer, struct wfs_split s, u64 nr_words, unsigned nr_seen)
+/* Cost of nr words whose values are counted in hist (nr_values is a multiple of 4); symbols, tail: room of the table.
+ */
+static u64 counts_cost(const u16 *hist, size_t nr_values, u64 nr, unsigned symbols, unsigned tail, unsigned word)
 {
-	struct alphabet a = {.symbols = WFS_MAX_SYMS - 1, .tail = WFS_MAX_TAIL};
+	struct alphabet a = {.symbols = symbols, .tail = tail};
 	u16 values[COUNTS] = {0};
 	u64 cost;
 
-	for (unsigned i = 0; i < nr_seen; i++) {
-		u16 *count = &sniffer->hist[sniffer->seen[i]];
-
-		if (*count < COUNTS)
-			values[*count]++;
-		else
-			alphabet_add(&a, *count, 1);
-		*count = 0;
+	for (size_t v = 0; v < nr_values; v += 4) {
+		if (!wfs_load64(hist + v)) /* most values do not occur */
+			continue;
+		for (size_t i = v; i < v + 4; i++)
+			if (hist[i] < COUNTS)
+				values[hist[i]]++;
+			else
+				alphabet_add(&a, hist[i], 1);
 	}
 	for (u32 count = COUNTS - 1; count; count--)
-		alphabet_add(&a, count, values[count]);
-	cost = n_log_n(nr_words) - a.own - n_log_n(a.escapes) + (u64)a.nr * CORRECTION;
-	return cost + WFS_SNIFF_UNIT * (4 * (u64)a.escapes + 8u * (4u + s.word) * (u64)a.literals);
+		if (values[count])
+			alphabet_add(&a, count, values[count]);
+	cost = n_log_n(nr) - a.own - n_log_n(a.escapes) + (u64)a.nr * CORRECTION;
+	return cost + WFS_SNIFF_UNIT * (4 * (u64)a.escapes + 8u * (4u + word) * (u64)a.literals);
+}
+
+/* Whether the top bytes of words that start at `at` hold less than they could: where they do not, no word saves
+ * anything. Quick, and most readings of most bytes fall to it. byte_hist: a histogram for each offset modulo 8. */
+static bool top_bytes_save(struct wfs_sniffer *sniffer, struct wfs_split s, unsigned at)
+{
+	u16 *sum = sniffer->hist;
+	u64 nr = 0, cost;
+
+	memset(sum, 0, 256 * sizeof(*sum));
+	for (unsigned place = (at + s.word - 1u) % s.word; place < 8; place += s.word)
+		for (unsigned v = 0; v < 256; v++)
+			sum[v] = (u16)(sum[v] + sniffer->byte_hist[place][v]);
+	for (unsigned v = 0; v < 256; v++)
+		nr += sum[v];
+	cost = counts_cost(sum, 256, nr, 256, 0, 1);
+	return cost + nr * s.word * (WFS_SNIFF_PLAIN / MIN_SAVED) < nr * WFS_SNIFF_PLAIN;
+}
+
+static void count_bytes(struct wfs_sniffer *sniffer, const struct wfs_sample *sample)
+{
+	memset(sniffer->byte_hist, 0, sizeof(sniffer->byte_hist));
+	for (size_t i = 0; i < sample->len; i++)
+		sniffer->byte_hist[(sample->off + i) % 8][sample->raw[i]]++;
 }
 
 /* ---- rest bits ---- */
@@ -148,7 +168,9 @@ static u64 words_cost(struct wfs_sniffer *sniffer, struct wfs_split s, const u8 
 
 		rest += part * rest_bits(s, raw + i * s.word, part);
 	}
-	return WFS_SNIFF_UNIT * rest + fields_cost(sniffer, s, nr, count_fields(sniffer, s, raw, nr));
+	count_fields(sniffer, s, raw, nr);
+	return WFS_SNIFF_UNIT * rest +
+	       counts_cost(sniffer->hist, (size_t)1 << s.field, nr, WFS_MAX_SYMS - 1, WFS_MAX_TAIL, s.word);
 }
 
 void wfs_sniff_costs(struct wfs_sniffer *sniffer, const struct wfs_sample *sample, u32 *cost_ret)
@@ -156,12 +178,15 @@ void wfs_sniff_costs(struct wfs_sniffer *sniffer, const struct wfs_sample *sampl
 	const u64 plain = (u64)sample->len * WFS_SNIFF_PLAIN;
 
 	cost_ret[0] = wfs_sniff_lz4(sniffer, sample->raw, sample->len);
+	count_bytes(sniffer, sample);
 	for (unsigned r = 1; r < WFS_NR_READINGS; r++) {
 		struct wfs_split s = wfs_class_split(wfs_reading[r].class);
 		struct wfs_block_cut cut = words_of(wfs_reading[r], sample);
-		u64 cost = words_cost(sniffer, s, sample->raw + cut.head, cut.nr_words);
+		u64 cost = 2 * plain;
 
-		cost = cost * sample->len / (cut.nr_words * s.word);
+		if (top_bytes_save(sniffer, s, wfs_reading[r].at))
+			cost = words_cost(sniffer, s, sample->raw + cut.head, cut.nr_words) * sample->len /
+			       (cut.nr_words * s.word);
 		cost_ret[r] = (u32)WFS_MIN(cost, 2 * plain);
 	}
 }
@@ -174,21 +199,19 @@ void wfs_sniff_bytes(struct wfs_sniffer *sniffer, unsigned reading, const struct
 	struct wfs_reading way = wfs_reading[reading];
 	struct wfs_split s = wfs_class_split(way.class);
 	struct wfs_block_cut cut = words_of(way, sample);
-	unsigned rest = WFS_SNIFF_UNIT * (8u * s.word - s.field), nr_seen;
+	unsigned rest = WFS_SNIFF_UNIT * (8u * s.word - s.field);
 
 	for (size_t i = 0; i < part->len; i++)
 		cost_ret[i] = WFS_SNIFF_PLAIN;
 	if (reading == WFS_CLASS_NONE)
 		return;
-	for (unsigned v = 0; v < 1u << s.field; v++)
-		sniffer->cost[v] = (u16)((rest + SELDOM_BITS * WFS_SNIFF_UNIT) / s.word);
-	nr_seen = count_fields(sniffer, s, sample->raw + cut.head, cut.nr_words);
-	for (unsigned i = 0; i < nr_seen; i++) {
-		unsigned v = sniffer->seen[i];
-		u32 bits = wfs_log2_q16((u32)cut.nr_words) - wfs_log2_q16(sniffer->hist[v]);
+	count_fields(sniffer, s, sample->raw + cut.head, cut.nr_words);
+	for (unsigned v = 0; v < 1u << s.field; v++) {
+		u32 count = sniffer->hist[v], bits = SELDOM_BITS * 65536;
 
+		if (count)
+			bits = wfs_log2_q16((u32)cut.nr_words) - wfs_log2_q16(count);
 		sniffer->cost[v] = (u16)((rest + bits / (65536 / WFS_SNIFF_UNIT)) / s.word);
-		sniffer->hist[v] = 0;
 	}
 	cut = words_of(way, part);
 	for (size_t i = cut.head; i < part->len - cut.tail; i++)

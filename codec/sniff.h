@@ -30,9 +30,9 @@ enum {
 
 /* One thread's working memory. */
 struct wfs_sniffer {
-	u16 hist[1 << WFS_MAX_FIELD]; /* zero between calls */
+	u16 byte_hist[8][256];
+	u16 hist[1 << WFS_MAX_FIELD];
 	u16 cost[1 << WFS_MAX_FIELD];
-	u16 seen[WFS_MAX_SAMPLE];
 	LZ4_stream_t lz4;
 	char comp[WFS_SNIFF_LZ4_BYTES];
 };
