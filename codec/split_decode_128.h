@@ -15,6 +15,7 @@
 #define WFS_SPLIT_DECODE_128_H
 
 #include "split_merge.h"
+#include "split_prefetch.h"
 #include "split_unit_128.h"
 
 /* ---- rANS ---- */
@@ -30,6 +31,7 @@ struct row {
 	const u64 (*spread)[256][2];
 	struct strand *k;
 	const u8 *p;
+	vec escape_run;
 	struct vec_mask escapes, need;
 };
 
@@ -59,7 +61,7 @@ VEC_INLINE vec take16(const u64 (*spread)[256][2], unsigned mask, const u8 *p)
 
 VEC_INLINE struct row row_start(const struct wfs_decode_table *d, const struct wfs_scratch *scratch, struct strand *k)
 {
-	return (struct row){.d = d, .spread = scratch->spread, .k = k, .p = k->p};
+	return (struct row){.d = d, .spread = scratch->spread, .k = k, .p = k->p, .escape_run = vec_dup(d->escape_run)};
 }
 
 /* lo is filled only when asked for: a field of up to 8 bits does not reach it. */
@@ -69,7 +71,7 @@ VEC_INLINE struct quarter row_read(struct row *row, const unsigned q, const bool
 	const vec run = find_runs(d, row->k->l[q]);
 	struct quarter y = {.run = vec_index_make(run)};
 
-	vec_mask_put(&row->escapes, q, vec_equal(run, vec_dup(d->escape_run)));
+	vec_mask_put(&row->escapes, q, vec_equal(run, row->escape_run));
 	y.hi = vec_look_up(d->hi, &y.run);
 	y.lo = with_lo ? vec_look_up(d->lo, &y.run) : vec_zero();
 	return y;
@@ -93,7 +95,7 @@ VEC_INLINE void row_step(struct row *row, const unsigned q, const struct quarter
 	vec_mul_add(f, k->h[q], rank, &k->l[q], &k->h[q]);
 	vec_mask_put(&row->need, q, vec_equal(k->h[q], vec_zero()));
 	if (!VEC_MASK_BY_ROW) {
-		const unsigned mask = (unsigned)(vec_mask_get(&row->need) >> 16 * q & 0xffff);
+		const u32 mask = vec_mask_one(&row->need, q);
 
 		refill(row, q, mask, row->p);
 		row->p += __builtin_popcount(mask);
@@ -136,14 +138,16 @@ struct work {
 	struct strand k[2];
 };
 
-/* One superrow. plain: unit_plain will do. wide: fields of more than 8 bits. */
+/* One superrow. plain: unit_plain will do. wide: fields of more than 8 bits. ahead: output to ask for. */
 VEC_INLINE void superrow(struct work *w, const unsigned word, const bool wide, const bool plain,
-			 const struct wfs_decode_table *d, const struct unit *u, u64 *escape_mask, u8 *raw)
+			 const struct wfs_decode_table *d, const struct unit *u, const u8 *ahead, u64 *escape_mask,
+			 u8 *raw)
 {
 #pragma GCC unroll 2
 	for (unsigned r = 0; r < WFS_SUPER_ROWS; r++, raw += 64 * word) {
 		struct row row = row_start(d, w->scratch, &w->k[r & 1]);
 
+		wfs_prefetch_row(r, ahead, word, u->rest, u->rest_bits, row.p);
 #pragma GCC unroll 4
 		for (unsigned q = 0; q < 4; q++) {
 			const struct quarter y = row_read(&row, q, wide);
@@ -159,14 +163,14 @@ VEC_INLINE void superrow(struct work *w, const unsigned word, const bool wide, c
 }
 
 static WFS_NOINLINE VEC_TARGET void superrow_moded(struct work *w, const struct wfs_decode_table *d,
-						   const struct unit *u, u64 *escape_mask, u8 *raw)
+						   const struct unit *u, const u8 *ahead, u64 *escape_mask, u8 *raw)
 {
 	if (w->s.word == 2)
-		superrow(w, 2, true, false, d, u, escape_mask, raw);
+		superrow(w, 2, true, false, d, u, ahead, escape_mask, raw);
 	else if (w->s.word == 4)
-		superrow(w, 4, true, false, d, u, escape_mask, raw);
+		superrow(w, 4, true, false, d, u, ahead, escape_mask, raw);
 	else
-		superrow(w, 8, true, false, d, u, escape_mask, raw);
+		superrow(w, 8, true, false, d, u, ahead, escape_mask, raw);
 }
 
 /* All superrows but the last; false when a stream runs out. */
@@ -182,14 +186,15 @@ VEC_INLINE bool decode_supers(struct work *w, const unsigned word, const bool wi
 	for (size_t super = 0; super < nr; super++, raw += WFS_SUPER * word) {
 		const struct wfs_decode_table *d = &w->pool->table[v->seg[super >> seg_supers_log2]];
 		const unsigned mode = wfs_split_mode(v, super);
+		const u8 *ahead = wfs_prefetch_ahead(raw, nr - super, word);
 		u64 *escape_mask = w->scratch->escape_mask + super * WFS_SUPER_ROWS;
 
 		unit_start(&u, w->s, mode, rest);
-		rest += 8 * WFS_SUPER_ROWS * wfs_mode_rest_bits(w->s, mode);
+		rest += 8 * WFS_SUPER_ROWS * u.rest_bits;
 		if (word > 1 && wfs_unlikely(mode || !w->s.rot))
-			superrow_moded(w, d, &u, escape_mask, raw);
+			superrow_moded(w, d, &u, ahead, escape_mask, raw);
 		else
-			superrow(w, word, wide, true, d, &u, escape_mask, raw);
+			superrow(w, word, wide, true, d, &u, ahead, escape_mask, raw);
 		if (wfs_unlikely(w->k[0].p > v->stream_end[0] || w->k[1].p > v->stream_end[1]))
 			return false;
 	}
@@ -334,6 +339,7 @@ static VEC_TARGET enum wfs_status decode_128(const struct wfs_split_view *v, con
 
 	if (v->edges - v->escapes < WFS_VECTOR_SLACK)
 		return wfs_split_decode_scalar(v, pool, s, raw, scratch, reason_ret);
+	wfs_prefetch_start(v, s, raw);
 	for (unsigned i = 0; i < WFS_STRANDS; i++) {
 		for (unsigned q = 0; q < 4; q++) {
 			w.k[i].l[q] = vec_load(v->states + 128 * i + 16 * q);

@@ -64,8 +64,8 @@ static inline VEC_TARGET void unpack_partial(const u8 *rest, unsigned partial, v
 
 /* How a superrow is put together. */
 struct unit {
-	const u8 *plane; /* the first byte plane */
-	unsigned planes;
+	const u8 *rest, *plane; /* plane: the first byte plane */
+	unsigned rest_bits, planes;
 	bool rot;
 	/* Only for unit_moded: v = mantissa bits >> zeros, then the sign bit when it is stored. After the rotation back
 	 * the mantissa stands at bit `zeros` and the sign on top: mantissa = v >> skip << up, sign = v << keep (which
@@ -83,7 +83,9 @@ VEC_INLINE void unit_start(struct unit *u, struct wfs_split s, unsigned mode, co
 
 	for (unsigned i = s.word - 1u; sign == 2 && i < 16; i += s.word)
 		minus[i] = 0x80;
+	u->rest = rest;
 	u->plane = rest + 64 * in_mode.partial;
+	u->rest_bits = wfs_mode_rest_bits(s, mode);
 	u->planes = in_mode.planes;
 	u->rot = s.rot;
 	u->turn = vec_right_by(s.rot);

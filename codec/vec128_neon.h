@@ -163,5 +163,9 @@ VEC_INLINE u64 vec_mask_get(const struct vec_mask *m)
 
 	return vgetq_lane_u64(vreinterpretq_u64_u8(vpaddq_u8(eighths, eighths)), 0);
 }
+VEC_INLINE u32 vec_mask_one(const struct vec_mask *m, const unsigned i)
+{
+	return (u32)(vec_mask_get(m) >> 16 * i & 0xffff);
+}
 
 #endif

@@ -140,19 +140,19 @@ VEC_INLINE vec vec_right(const unsigned word, vec v, vec by)
 /* A vector's mask is one operation: each is taken at once. */
 enum { VEC_MASK_BY_ROW = 0 };
 struct vec_mask {
-	u64 bits;
+	u32 of[4];
 };
-VEC_INLINE unsigned vec_mask16(vec v)
-{
-	return (unsigned)_mm_movemask_epi8(v);
-}
 VEC_INLINE void vec_mask_put(struct vec_mask *m, const unsigned i, vec v)
 {
-	m->bits = (i ? m->bits : 0) | (u64)vec_mask16(v) << (16 * i);
+	m->of[i] = (u32)_mm_movemask_epi8(v);
+}
+VEC_INLINE u32 vec_mask_one(const struct vec_mask *m, const unsigned i)
+{
+	return m->of[i];
 }
 VEC_INLINE u64 vec_mask_get(const struct vec_mask *m)
 {
-	return m->bits;
+	return m->of[0] | m->of[1] << 16 | (u64)(m->of[2] | m->of[3] << 16) << 32;
 }
 
 #endif
