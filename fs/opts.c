@@ -93,7 +93,7 @@ static const struct {
 static const char *const values[] = {
 	[CACHE] = "16M to 1T",
 	[THREADS] = "1 to 1024",
-	[CPU] = "auto, scalar, avx2 or avx512vbmi",
+	[CPU] = "auto, scalar, ssse3, avx2, avx512vbmi or neon",
 	[ENTRY_TIMEOUT] = "0 to 100000000 seconds",
 	[IO_TIMEOUT] = "0 to 86400 seconds",
 	[READ_AHEAD] = "0, or 4 to 1048576 KiB",
@@ -343,7 +343,7 @@ void wfsd_opts_help(void)
 	      "Options for -o, besides those of mount(8):\n"
 	      "  cache=SIZE           memory for decoded blocks, 16M or more (256M)\n"
 	      "  threads=N            threads that decode (one a processor)\n"
-	      "  cpu=VARIANT          auto, scalar, avx2, avx512vbmi (auto)\n"
+	      "  cpu=VARIANT          auto, scalar, ssse3, avx2, avx512vbmi, neon (auto)\n"
 	      "  entry_timeout=SEC    how long the kernel may trust a name (1)\n"
 	      "  io_timeout=SEC       fail a request that the store does not answer; 0: never (60)\n"
 	      "  read_ahead_kb=N      the kernel's read-ahead on the mount; 0: leave it (2048)\n"

@@ -203,7 +203,7 @@ bool parse_cpu(const char *command, const char *text, enum wfs_cpu *cpu_ret)
 {
 	int cpu = wfs_cpu_from_name(text);
 	if (cpu < 0) {
-		msg("%s: no CPU variant is called '%s': use auto, scalar, avx2 or avx512vbmi", command, text);
+		msg("%s: no CPU variant is called '%s': use auto, scalar, ssse3, avx2, avx512vbmi or neon", command, text);
 		return false;
 	}
 	if (!wfs_cpu_supported((enum wfs_cpu)cpu)) {

@@ -20,7 +20,7 @@ static const struct command commands[] = {
 	 "      --reflink        share the blocks of files that are only copied, where the file system can\n"
 	 "      --hardlink       hard link files that would only be copied\n"
 	 "      --block-size N   64k, 128k, 256k (default), 512k or 1M\n"
-	 "      --cpu NAME       auto, scalar, avx2 or avx512vbmi\n"
+	 "      --cpu NAME       auto, scalar, ssse3, avx2, avx512vbmi or neon\n"
 	 "      --json           one JSON document on stdout\n"
 	 "  -q, --quiet          only problems\n"
 	 "  -v, --verbose        a line for every file\n"},
@@ -31,14 +31,14 @@ static const struct command commands[] = {
 	 "  -f, --force          replace what is in the way\n"
 	 "  -j, --threads N      threads (default: one a processor)\n"
 	 "      --reflink        share the blocks of files that are only copied, where the file system can\n"
-	 "      --cpu NAME       auto, scalar, avx2 or avx512vbmi\n"
+	 "      --cpu NAME       auto, scalar, ssse3, avx2, avx512vbmi or neon\n"
 	 "      --json           one JSON document on stdout\n"
 	 "  -q, --quiet          only problems\n"
 	 "  -v, --verbose        a line for every file\n"},
 	{"verify", cmd_verify, "prove that containers are whole", "PATH...",
 	 "      --fast           check the hash of every block, not the SHA-256 of the whole\n"
 	 "  -j, --threads N      threads (default: one a processor)\n"
-	 "      --cpu NAME       auto, scalar, avx2 or avx512vbmi\n"
+	 "      --cpu NAME       auto, scalar, ssse3, avx2, avx512vbmi or neon\n"
 	 "      --json           one JSON document on stdout\n"
 	 "  -q, --quiet          only problems\n"},
 	{"info", cmd_info, "show what a container or a store holds", "PATH",
@@ -46,7 +46,7 @@ static const struct command commands[] = {
 	 "      --json           one JSON document on stdout\n"},
 	{"cat", cmd_cat, "write the original bytes to standard output", "PATH...",
 	 "  -j, --threads N      threads (default: one a processor)\n"
-	 "      --cpu NAME       auto, scalar, avx2 or avx512vbmi\n"},
+	 "      --cpu NAME       auto, scalar, ssse3, avx2, avx512vbmi or neon\n"},
 	{"stats", cmd_stats, "show the counters of a mount", "MNT",
 	 "      --json           as the daemon gives them\n"},
 	{"doctor", cmd_doctor, "look at a mount and say what to improve", "MNT",

@@ -69,6 +69,8 @@ for path in sys.argv[1:]:
 variants()
 {
 	echo scalar
+	! grep -qw ssse3 /proc/cpuinfo || echo ssse3
 	! grep -qw avx2 /proc/cpuinfo || echo avx2
 	! grep -qw avx512_vbmi2 /proc/cpuinfo || echo avx512vbmi
+	[ "$(uname -m)" != aarch64 ] || echo neon
 }

@@ -1,7 +1,7 @@
 #!/bin/bash
 # The mount serves the same bytes whichever decoder is forced; a decoder that this machine lacks is refused.
-# shellcheck source=tests/fs/lib.sh
-. "$(dirname "$0")/lib.sh"
+# shellcheck source=tests/fs/load.sh
+. "$(dirname "$0")/load.sh"
 
 zoo "$dir/src"
 mkdir "$dir/store"
@@ -9,14 +9,8 @@ for file in "$dir"/src/{dtype,phase,rows,values,tensors,bf16}-*; do
 	[ "$(stat -c %s "$file")" -lt 5000000 ] || continue
 	pack "$file" "$dir/store/${file##*/}.wfs"
 done
-for cpu in scalar avx2 avx512vbmi; do
-	flags=$(grep -m1 '^flags' /proc/cpuinfo)
-	case $cpu in
-	scalar) here=1 ;;
-	avx2) here=$(grep -cw avx2 <<<"$flags" || true) ;;
-	avx512vbmi) here=$(grep -cw avx512_vbmi2 <<<"$flags" || true) ;;
-	esac
-	if [ "$here" = 0 ]; then
+for cpu in scalar ssse3 avx2 avx512vbmi neon; do
+	if ! variants | grep -qx "$cpu"; then
 		mkdir -p "$dir/mnt"
 		expect_status 2 weightfs mount "$dir/store" "$dir/mnt" -o "cpu=$cpu"
 		echo "note: this machine has no $cpu"
