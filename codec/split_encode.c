@@ -157,9 +157,8 @@ static unsigned last_mode(struct wfs_split s, unsigned mode, unsigned before, si
 	return with < without ? mode : 0;
 }
 
-/* Fills buf->mode for every superrow and buf->mode_list with the changes; returns how many. More changes than a payload
- * can hold: neighbours get the mode they have in common, in groups as large as needed. */
-static unsigned modes_find(struct wfs_split s, const u8 *raw, size_t nr_words, struct wfs_encode_buffers *buf)
+/* More changes than a payload can hold: neighbours get the mode they have in common, in groups as large as needed. */
+unsigned wfs_modes_find(struct wfs_split s, const u8 *raw, size_t nr_words, struct wfs_encode_buffers *buf)
 {
 	const size_t nr_supers = WFS_CEIL_DIV(nr_words, (size_t)WFS_SUPER);
 	unsigned nr = 0;
@@ -316,7 +315,7 @@ size_t wfs_split_encode(const struct wfs_encode_pool *pool, const struct wfs_enc
 			    .nr_segs = WFS_CEIL_DIV(nr_words, (size_t)1 << pool->seg_log2)};
 	u8 carried[WFS_CARRIED] = {0}, *end[WFS_STRANDS];
 
-	p.nr_modes = modes_find(s, raw, nr_words, buf);
+	p.nr_modes = wfs_modes_find(s, raw, nr_words, buf);
 	u8 *rest_end = words_cut(pool, kernel, raw, nr_words, buf);
 	p.nr_escapes = kernel->escapes(buf->sym, nr_rows, buf->nibble);
 	p.nr_literals = literals_find(s, nr_rows, buf);

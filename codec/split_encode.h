@@ -8,6 +8,7 @@
 #define WFS_SPLIT_ENCODE_H
 
 #include "block.h"
+#include "wide.h"
 
 enum {
 	WFS_FIELD_VALUES = 1 << WFS_MAX_FIELD,
@@ -86,6 +87,12 @@ static WFS_ALWAYS_INLINE void wfs_hist_count(const u16 *field, size_t nr, size_t
 
 /* ---- scratch ---- */
 
+/* The wide encoder's: its segments (wide_encode.c). */
+struct wfs_encode_wide_buffers {
+	u32 seg_end[WFS_WIDE_MAX_SEGS]; /* words */
+	u8 seg[WFS_WIDE_MAX_SEGS];	/* table, and whether it has escapes */
+};
+
 /* Sizes: a row is padded to 64 words, and a last unit of up to 7 rows is not bit-packed: at most 7 * 64 * 8 bytes more
  * than its words. */
 struct wfs_encode_buffers {
@@ -94,10 +101,13 @@ struct wfs_encode_buffers {
 	u8 mode[WFS_MAX_SUPERS];
 	u8 mode_list[3 * WFS_MAX_MODES];
 	u8 seg[WFS_MAX_SEGS];
+	struct wfs_encode_wide_buffers wide;
 	u8 sym[WFS_MAX_BLOCK + WFS_LANES];    /* symbol ids, row after row, position order */
 	u8 nibble[WFS_MAX_BLOCK + WFS_LANES]; /* escapes, one a byte */
-	u8 stream[WFS_STRANDS]
-		 [WFS_MAX_BLOCK / 2 + 2 * WFS_LANES]; /* filled from the end; WFS_LANES of slack in front */
+	union {				      /* filled from the end */
+		u8 stream[WFS_STRANDS][WFS_MAX_BLOCK / 2 + 2 * WFS_LANES]; /* WFS_LANES of slack in front */
+		u8 wide_stream[WFS_MAX_BLOCK + 4 * WFS_LANES];
+	};
 	u8 rest[WFS_MAX_BLOCK + 7 * WFS_LANES * 8 + WFS_LANES];
 	u32 literal[WFS_MAX_LITERALS]; /* word numbers */
 };
@@ -134,6 +144,9 @@ u8 *wfs_encode_unit_scalar(struct wfs_split s, const struct wfs_encode_table *ta
 			   size_t nr_words, unsigned rows, u8 *sym, u8 *rest);
 
 /* ---- split_encode.c ---- */
+
+/* Fills buf->mode for every superrow and buf->mode_list with the changes; returns how many. */
+unsigned wfs_modes_find(struct wfs_split s, const u8 *raw, size_t nr_words, struct wfs_encode_buffers *buf);
 
 /* Words of a block -> payload without the bytes of cut words. comp has room for room bytes. Returns the payload's
  * bytes, or SIZE_MAX when it is not smaller than room or the coding cannot express it. */

@@ -52,6 +52,12 @@ struct wfs_wide_decode_pool {
 	_Alignas(64) u32 slot[][WFS_WIDE_SLOTS];
 };
 
+/* Bits of a table number in a payload. */
+static inline unsigned wfs_wide_number_bits(unsigned nr_tables)
+{
+	return nr_tables > 1 ? 32 - (unsigned)__builtin_clz(nr_tables - 1) : 0;
+}
+
 /* parse: comp bytes -> checked pool, *used_ret bytes eaten. write: returns bytes; out has room for
  * WFS_WIDE_POOL_MAX_BYTES. decode_pool_new: the caller frees with free(); NULL: out of memory. */
 enum {
@@ -112,11 +118,12 @@ struct wfs_wide_groups {
 void wfs_wide_groups_find(const struct wfs_geometry *geometry, u64 raw_off, unsigned word, size_t nr_words,
 			  struct wfs_wide_groups *groups_ret);
 
-/* Trains a pool from segments of words. Chooses how many bits the field has, too: at least those of `base`. Integer
- * arithmetic only: the same pool on every machine. One thread. NULL: out of memory. */
+/* Trains a pool from segments of words. Chooses how many bits the field has, too: at least those of `base`. nr_words: how
+ * many words the pool is for, of which those added are a sample. Integer arithmetic only: the same pool on every machine.
+ * One thread. NULL: out of memory. */
 struct wfs_wide_trainer;
 enum { WFS_WIDE_TRAIN_SEGMENTS = 6000, /* segments worth adding; more are ignored */ WFS_WIDE_TRAIN_WORDS = 8192 };
-struct wfs_wide_trainer *wfs_wide_trainer_new(struct wfs_split base);
+struct wfs_wide_trainer *wfs_wide_trainer_new(struct wfs_split base, u64 nr_words);
 /* Adds one segment: nr_words <= WFS_WIDE_TRAIN_WORDS whole words at raw (any alignment). */
 void wfs_wide_trainer_add(struct wfs_wide_trainer *t, const u8 *raw, size_t nr_words);
 /* Makes the pool and the split it is for. Nothing added: a pool of one valid table. WFS_NO_MEMORY. */

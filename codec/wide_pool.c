@@ -153,8 +153,7 @@ struct wfs_wide_decode_pool *wfs_wide_decode_pool_new(const struct wfs_wide_pool
 	d->nr_tables = pool->nr_tables;
 	d->field = pool->field;
 	d->base = pool->base;
-	while ((pool->nr_tables - 1u) >> d->number_bits)
-		d->number_bits++;
+	d->number_bits = (u8)wfs_wide_number_bits(pool->nr_tables);
 	for (unsigned i = 0; i < pool->ntail; i++)
 		d->tail_top[i] = (u16)(pool->tail[i] << (16 - pool->field));
 	for (unsigned i = 0; i < pool->nr_tables; i++)
