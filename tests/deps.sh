@@ -13,7 +13,10 @@ python='python3:python3 python3-venv!:python3-venv'
 lint='clang-format-14:clang-format-14 clang-tidy-14:clang-tidy-14 shellcheck:shellcheck
 	git:git nm:binutils'
 fuzz='clang-14:clang-14 libFuzzer!:libclang-rt-14-dev'
-check="$lint $fuzz man:man-db groff:groff-base getfattr:attr"
+# For the tests of the NEON kernels, which an AArch64 machine needs no emulator for (tests/arm64.sh gets the libraries).
+arm64='aarch64-linux-gnu-gcc:gcc-aarch64-linux-gnu arm64-libc!:libc6-dev-arm64-cross qemu-aarch64:qemu-user'
+[ "$(uname -m)" != aarch64 ] || arm64=
+check="$lint $fuzz $arm64 man:man-db groff:groff-base getfattr:attr"
 
 missing()
 {
@@ -21,6 +24,7 @@ missing()
 	case $name in
 	python3-venv!) ! python3 -c 'import ensurepip, venv' 2>/dev/null ;;
 	libFuzzer!) ! compgen -G '/usr/lib/llvm-14/lib/clang/*/lib/linux/libclang_rt.fuzzer-*.a' >/dev/null ;;
+	arm64-libc!) [ ! -e /usr/aarch64-linux-gnu/include/stdio.h ] ;;
 	*.h)
 		for dir in /usr/include /usr/include/"$(uname -m)"-linux-gnu /usr/local/include; do
 			[ -e "$dir/$name" ] && return 1

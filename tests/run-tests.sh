@@ -49,6 +49,15 @@ build_tsan()
 {
 	build CC=gcc BUILD="$BUILD/tsan" SANITIZE=thread CFLAGS='-O1 -g' tests
 }
+# For AArch64 with NEON, to be run by an emulator.
+build_neon()
+{
+	local root
+	[ "$(uname -m)" != aarch64 ] || skip "this machine is AArch64: the tests beside these use NEON"
+	root=$(tests/arm64.sh) || skip "Debian's AArch64 libraries cannot be had: NEON is not tested"
+	build CC=aarch64-linux-gnu-gcc AR=aarch64-linux-gnu-ar BUILD="$BUILD/neon" LDFLAGS="-L$root/usr/lib/aarch64-linux-gnu" \
+		CPPFLAGS="-I$root/usr/include -I$root/usr/include/aarch64-linux-gnu" tests
+}
 # need VARIANT: see to it that this build is there and fresh; once a run.
 need()
 {
@@ -56,6 +65,15 @@ need()
 	.) return 0 ;;
 	esac
 	[ -e "$WFS_TMP/.built-$1-$WFS_RUN" ] || { "build_$1" && touch "$WFS_TMP/.built-$1-$WFS_RUN"; }
+}
+# on VARIANT COMMAND...: run a program of that build.
+on()
+{
+	need "$1" || return 1
+	case $1 in
+	neon) qemu-aarch64 -L /usr/aarch64-linux-gnu "${@:2}" ;;
+	*) "${@:2}" ;;
+	esac
 }
 # The whole codec compiles with one plain command line.
 build_plain()
@@ -68,21 +86,19 @@ build_plain()
 # unit VARIANT NAME: VARIANT is a folder of $BUILD, or . for the plain build.
 unit()
 {
-	need "$1" && "$BUILD/$1/tests/unit/$2"
+	on "$1" "$BUILD/$1/tests/unit/$2"
 }
 
 # ---- format -----------------------------------------------------------------------------------------------------------
 
 vectors_ok()
 {
-	need "$1" || return 1
-	"$BUILD/$1/tests/tools/check_vector" -v tests/vectors/ok/*.wfs >"$dir/got" || { cat "$dir/got"; return 1; }
+	on "$1" "$BUILD/$1/tests/tools/check_vector" -v tests/vectors/ok/*.wfs >"$dir/got" || { cat "$dir/got"; return 1; }
 	awk '{print "OK", $1, $2}' tests/vectors/ok/SHA256SUMS | diff - "$dir/got"
 }
 vectors_bad()
 {
-	need "$1" || return 1
-	"$BUILD/$1/tests/tools/check_vector" tests/vectors/bad/*.wfs >"$dir/got" || { cat "$dir/got"; return 1; }
+	on "$1" "$BUILD/$1/tests/tools/check_vector" tests/vectors/bad/*.wfs >"$dir/got" || { cat "$dir/got"; return 1; }
 	awk '{print $1, $3}' "$dir/got" | diff tests/vectors/bad/EXPECTED -
 }
 # A decoder written from FORMAT.md alone reads the golden containers and what the encoder writes.
@@ -127,7 +143,7 @@ damage()
 	"$WFS_BIN/tests/tools/damage" "$dir/model.wfs" "$file" 1000 || return 1
 	"$WFS_PYTHON" tests/tools/part.py "$WFS_CORPORA/minilm-f32/model.safetensors" "$dir/part" || return 1
 	"$WFS_BIN/weightfs" pack "$dir/part" -o "$dir/part.wfs" >/dev/null || return 1
-	for cpu in scalar avx2 avx512vbmi; do
+	for cpu in scalar ssse3 avx2 avx512vbmi; do
 		has_cpu "$cpu" || continue
 		"$WFS_BIN/tests/tools/damage" "$dir/part.wfs" "$dir/part" 1000 "$cpu" || return 1
 	done
@@ -136,12 +152,13 @@ damage()
 has_cpu()
 {
 	case $1 in
+	ssse3) grep -qw ssse3 /proc/cpuinfo ;;
 	avx2) grep -qw avx2 /proc/cpuinfo ;;
 	avx512vbmi) grep -qw avx512_vbmi2 /proc/cpuinfo ;;
 	*) true ;;
 	esac
 }
-# The matrices above run every variant this CPU has. One line a variant that it lacks.
+# The matrices above run every variant this CPU has. One line a variant of x86 that it lacks.
 cpu()
 {
 	has_cpu "$1" || skip "this CPU has no $1: it is tested by other machines only"
@@ -150,14 +167,27 @@ fuzz()
 {
 	tests/fuzz/run.sh 20 "$1"
 }
-# The corpus under gcc's sanitizers, without libFuzzer.
+# fuzz_replay VARIANT: the corpus without libFuzzer, under gcc's sanitizers or an emulator.
 fuzz_replay()
 {
 	local name
-	need asan && "$WFS_PYTHON" tests/fuzz/seeds.py "$dir/seeds" || return 1
+	"$WFS_PYTHON" tests/fuzz/seeds.py "$dir/seeds" || return 1
 	for name in container block safetensors roundtrip; do
-		"$BUILD/asan/tests/fuzz/fuzz_$name" "$dir/seeds/$name" || return 1
+		on "$1" "$BUILD/$1/tests/fuzz/fuzz_$name" "$dir/seeds/$name" || return 1
 	done
+}
+# AArch64 makes the containers that x86 makes and takes no damaged byte from them.
+neon_containers()
+{
+	local dtype
+	for dtype in float8_e4m3fn float16 float32 float64 bfloat16; do
+		"$WFS_PYTHON" tests/tools/part.py "$WFS_CORPORA/minilm-f32/model.safetensors" "$dir/part" "$dtype" || return 1
+		"$WFS_BIN/weightfs" pack --force "$dir/part" -o "$dir/part.wfs" >/dev/null &&
+			on neon "$BUILD/neon/weightfs" pack --force "$dir/part" -o "$dir/neon.wfs" >/dev/null &&
+			cmp "$dir/part.wfs" "$dir/neon.wfs" &&
+			on neon "$BUILD/neon/weightfs" cat "$dir/part.wfs" | cmp - "$dir/part" || return 1
+	done
+	on neon "$BUILD/neon/tests/tools/damage" "$dir/part.wfs" "$dir/part" 100 neon
 }
 
 # ---- scripts ----------------------------------------------------------------------------------------------------------
@@ -275,7 +305,7 @@ list_tests()
 			[ -e "$file" ] && echo "units${variant:+-$variant}/${name#test_} unit ${variant:-.} $name"
 		done
 	done
-	for name in scalar avx2 avx512vbmi; do
+	for name in scalar ssse3 avx2 avx512vbmi; do
 		echo "cpu/$name cpu $name"
 	done
 	for variant in '' asan; do
@@ -286,10 +316,19 @@ list_tests()
 	echo "format/determinism determinism"
 	echo "format/saved saved"
 	echo "format/damage damage"
-	echo "fuzz/replay fuzz_replay"
+	echo "fuzz/replay fuzz_replay asan"
 	for name in container block safetensors roundtrip; do
 		echo "fuzz/$name fuzz $name"
 	done
+	echo "neon/build build_neon"
+	for file in tests/unit/test_*.c; do
+		name=$(basename "$file" .c)
+		echo "neon/${name#test_} unit neon $name"
+	done
+	echo "neon/vectors-ok vectors_ok neon"
+	echo "neon/vectors-bad vectors_bad neon"
+	echo "neon/fuzz-replay fuzz_replay neon"
+	echo "neon/containers neon_containers"
 	for file in tests/cli/test_*.sh; do
 		name=$(basename "$file" .sh)
 		[ -e "$file" ] && echo "cli/${name#test_} script . $file"
