@@ -21,17 +21,6 @@ static bool parse_block_size(const char *text, unsigned *log2_ret)
 	return false;
 }
 
-static bool parse_level(const char *text, enum wfs_level *level_ret)
-{
-	int level = wfs_level_from_name(text);
-	if (level < 0) {
-		msg("pack: '%s' is not a level: use fast, default or max", text);
-		return false;
-	}
-	*level_ret = (enum wfs_level)level;
-	return true;
-}
-
 /* One option. false: a message was printed. */
 static bool take_option(const struct command *self, int c, struct transfer_opts *opts, bool *in_place)
 {
@@ -48,7 +37,7 @@ static bool take_option(const struct command *self, int c, struct transfer_opts 
 	case OPT_BLOCK_SIZE:
 		return parse_block_size(optarg, &opts->block_log2);
 	case OPT_LEVEL:
-		return parse_level(optarg, &opts->level);
+		return parse_level("pack", optarg, &opts->level);
 	default:
 		return transfer_option(self, c, opts, in_place);
 	}
@@ -56,7 +45,7 @@ static bool take_option(const struct command *self, int c, struct transfer_opts 
 
 int cmd_pack(const struct command *self, int argc, char **argv)
 {
-	struct transfer_opts opts = {.nr_threads = nr_processors(), .min_saving = 3};
+	struct transfer_opts opts = {.nr_threads = nr_processors(), .min_saving = PACK_MIN_SAVING};
 	bool in_place = false;
 	int c;
 	while ((c = getopt_long(argc, argv, "n" TRANSFER_SHORT_OPTIONS, options, NULL)) >= 0) {

@@ -65,8 +65,7 @@ static void collect_regions(struct info *info)
 	}
 }
 
-/* Payload bytes that stand for the raw bytes before raw_off: within a block in proportion. */
-static double stored_before(const struct info *info, uint64_t raw_off)
+double info_stored_before(const struct info *info, uint64_t raw_off)
 {
 	uint64_t low = 0, high = info->wfs.nr_regions, first;
 	struct wfs_region region;
@@ -108,8 +107,8 @@ static void collect_tensors(struct info *info)
 		const struct wfs_tensor *t = &info->tensors->tensor[i];
 		struct dtype_sum *sum = dtype_of(info, t->dtype);
 		if (t->raw_len)
-			info->tensor_stored[i] =
-				stored_before(info, t->raw_off + t->raw_len) - stored_before(info, t->raw_off);
+			info->tensor_stored[i] = info_stored_before(info, t->raw_off + t->raw_len) -
+						 info_stored_before(info, t->raw_off);
 		sum->nr_tensors++;
 		sum->nr_weights += tensor_weights(t);
 		sum->raw_bytes += t->raw_len;
@@ -128,16 +127,21 @@ static enum wfs_status scan_pread(void *ctx, void *buf, size_t len, uint64_t off
 	return wfs_reader_read(s->reader, off, buf, len, s->scratch, NULL);
 }
 
+void info_open(struct info *info, const char *path, uint64_t stored_bytes, const struct wfs_reader *reader)
+{
+	*info = (struct info){.path = path, .stored_bytes = stored_bytes, .reader = reader};
+	wfs_reader_info(reader, &info->wfs);
+	collect_blocks(info);
+	collect_regions(info);
+}
+
 bool info_collect(struct info *info, const char *path, uint64_t stored_bytes, const struct wfs_reader *reader)
 {
 	struct scan_ctx ctx = {.reader = reader, .scratch = wfs_scratch_new()};
 	struct wfs_error err = {0};
 	char reason[REASON_BYTES];
 	enum wfs_status status = WFS_NO_MEMORY;
-	*info = (struct info){.path = path, .stored_bytes = stored_bytes, .reader = reader};
-	wfs_reader_info(reader, &info->wfs);
-	collect_blocks(info);
-	collect_regions(info);
+	info_open(info, path, stored_bytes, reader);
 	err.reason = "out of memory";
 	if (ctx.scratch)
 		status = wfs_safetensors_scan(scan_pread, &ctx, info->wfs.head.raw_len, &info->tensors, &err);

@@ -36,11 +36,15 @@ struct info {
 	size_t nr_dtypes;
 };
 
-/* false: the original's header could not be decoded; a message was printed, the rest is filled. info must be freed in
- * any case. */
+/* Fill what the container's metadata tell, no tensors and dtypes; info must be freed. */
+void info_open(struct info *info, const char *path, uint64_t stored_bytes, const struct wfs_reader *reader);
+/* The same and the rest. false: the original's header could not be decoded; a message was printed, the rest is filled.
+ * info must be freed in any case. */
 bool info_collect(struct info *info, const char *path, uint64_t stored_bytes,
 		  const struct wfs_reader *reader) MUST_CHECK;
 void info_free(struct info *info);
+/* Payload bytes that stand for the raw bytes before raw_off: within a block in proportion. */
+double info_stored_before(const struct info *info, uint64_t raw_off);
 void info_print(const struct info *info, const struct info_opts *opts);
 void info_print_json(const struct info *info, const struct info_opts *opts);
 

@@ -7,8 +7,6 @@
 #include <string.h>
 #include <unistd.h>
 
-/* Smaller ones save less than a disk block or two and would cost a head and metadata of their own. */
-static const off_t min_file_bytes = 64 << 10;
 /* From here on a file that will not gain is found by sampling, instead of writing all of it first. */
 static const off_t estimate_from_bytes = 64 << 20;
 /* So many bytes tell, and cost little beside the file; they may be wrong by some percent (1 was seen): only what
@@ -91,7 +89,7 @@ static bool classify_single(struct member *m, bool is_container)
 static bool classify_in_tree(struct member *m, bool is_container)
 {
 	char packed[NAME_MAX + sizeof(SUFFIX)];
-	bool small = m->st.st_size < min_file_bytes, taken, fits;
+	bool small = m->st.st_size < PACK_MIN_FILE_BYTES, taken, fits;
 	snprintf(packed, sizeof(packed), "%s" SUFFIX, m->base);
 	fits = name_fits(m, strlen(packed));
 	/* The source's own file of that name; in place it may be this file's container. */

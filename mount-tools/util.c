@@ -214,6 +214,17 @@ bool parse_cpu(const char *command, const char *text, enum wfs_cpu *cpu_ret)
 	return true;
 }
 
+bool parse_level(const char *command, const char *text, enum wfs_level *level_ret)
+{
+	int level = wfs_level_from_name(text);
+	if (level < 0) {
+		msg("%s: '%s' is not a level: use fast, default or max", command, text);
+		return false;
+	}
+	*level_ret = (enum wfs_level)level;
+	return true;
+}
+
 bool parse_threads(const char *command, const char *text, unsigned *nr_ret)
 {
 	uint64_t value;

@@ -48,6 +48,8 @@ bool parse_number(const char *text, uint64_t low, uint64_t high, bool units, uin
 bool parse_percent(const char *text, double *value_ret) MUST_CHECK;
 /* A --cpu name that this machine can run; otherwise a message was printed. */
 bool parse_cpu(const char *command, const char *text, enum wfs_cpu *cpu_ret) MUST_CHECK;
+/* A --level name; otherwise a message was printed. */
+bool parse_level(const char *command, const char *text, enum wfs_level *level_ret) MUST_CHECK;
 /* A -j number of threads; otherwise a message was printed. */
 bool parse_threads(const char *command, const char *text, unsigned *nr_ret) MUST_CHECK;
 
