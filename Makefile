@@ -138,7 +138,7 @@ link = $(call quiet,LD)$(CC) $(CFLAGS) $(LDFLAGS) -o $@ $(filter %.o %.a,$^)
 $(BUILD)/weightfsd: $(BUILD)/fs/main.o $(BUILD)/fs.a $(BUILD)/libwfs.a
 	$(link) $(FUSE_LIBS) $(CODEC_LIBS)
 $(BUILD)/weightfs: $(BUILD)/mount-tools/weightfs.o $(BUILD)/tools.a $(BUILD)/libwfs.a
-	$(link) $(CODEC_LIBS)
+	$(link) $(CODEC_LIBS) -lm
 $(BUILD)/mount.weightfs: $(BUILD)/mount-tools/mount_weightfs.o $(BUILD)/tools.a $(BUILD)/libwfs.a
 	$(link) $(CODEC_LIBS)
 

@@ -24,6 +24,7 @@ int cmd_stats(const struct command *self, int argc, char **argv);
 int cmd_mount(const struct command *self, int argc, char **argv);
 int cmd_umount(const struct command *self, int argc, char **argv);
 int cmd_doctor(const struct command *self, int argc, char **argv);
+int cmd_estimate(const struct command *self, int argc, char **argv);
 int cmd_bench(const struct command *self, int argc, char **argv);
 
 /* What every command's option table ends with, and what it does with them: the exit status. */

@@ -19,7 +19,8 @@ static const struct command commands[] = {
 	 "      --min-saving P   in a tree, pack only files that get P percent smaller (default 3)\n"
 	 "      --reflink        share the blocks of files that are only copied, where the file system can\n"
 	 "      --hardlink       hard link files that would only be copied\n"
-	 "      --block-size N   64k, 128k, 256k (default), 512k or 1M\n"
+	 "      --level NAME     fast, default or max: see the man page for what each is worth\n"
+	 "      --block-size N   64k, 128k, 256k, 512k or 1M; default 256k, with --level max 1M\n"
 	 "      --cpu NAME       auto, scalar, ssse3, avx2, avx512vbmi or neon\n"
 	 "      --json           one JSON document on stdout\n"
 	 "  -q, --quiet          only problems\n"
@@ -43,6 +44,12 @@ static const struct command commands[] = {
 	 "  -q, --quiet          only problems\n"},
 	{"info", cmd_info, "show what a container or a store holds", "PATH",
 	 "      --tensors        list the tensors\n"
+	 "      --json           one JSON document on stdout\n"},
+	{"estimate", cmd_estimate, "compare what weightfs and others would save, without writing anything", "PATH",
+	 "      --sample SIZE    try weightfs and zstd on about so much of each file only (default: all)\n"
+	 "      --level NAME     of weightfs: fast, default or max\n"
+	 "  -j, --threads N      threads (default: one a processor)\n"
+	 "      --cpu NAME       auto, scalar, ssse3, avx2, avx512vbmi or neon\n"
 	 "      --json           one JSON document on stdout\n"},
 	{"cat", cmd_cat, "write the original bytes to standard output", "PATH...",
 	 "  -j, --threads N      threads (default: one a processor)\n"

@@ -6,7 +6,7 @@
 version=$(weightfs --version)
 [[ $version =~ ^weightfs\ [0-9]+\.[0-9]+\.[0-9]+$ ]] || fail "--version prints: $version"
 ok weightfs --help
-for command in pack unpack verify info cat stats doctor mount umount bench; do
+for command in pack unpack verify info estimate cat stats doctor mount umount bench; do
 	weightfs --help | grep -q "^  $command " || fail "--help does not list $command"
 	ok weightfs "$command" --help
 	says "usage: weightfs $command"
@@ -20,7 +20,7 @@ expect 2 "'nonsense'" weightfs nonsense
 expect 2 "'nonsense'" weightfs help nonsense
 expect 2 "'--nonsense'" weightfs --nonsense
 
-for command in pack unpack verify info cat stats doctor umount bench; do
+for command in pack unpack verify info estimate cat stats doctor umount bench; do
 	expect 2 "$command: a path is empty" weightfs "$command" ""
 done
 expect 2 "mount: a path is empty" weightfs mount "" "$dir"
@@ -44,7 +44,7 @@ expect 2 "percentage" weightfs pack "$dir/file" -o "$dir/x" --min-saving=101
 for size in 0 1 32k 100k 2M 1G x; do
 	expect 2 "block size" weightfs pack "$dir/file" -o "$dir/x" --block-size "$size"
 done
-for command in pack unpack verify cat; do
+for command in pack unpack verify estimate cat; do
 	expect 2 "'mmx'" weightfs "$command" "$dir/file" --cpu mmx
 done
 expect 2 "passes" weightfs bench "$dir/file" --passes 0
@@ -62,7 +62,7 @@ for command in pack unpack; do
 	expect 1 "holds the source" weightfs $command "$dir/tree" -o "$dir"
 done
 [ -z "$(ls "$dir/tree")" ] || fail "a refused destination was made"
-for command in verify info cat bench; do
+for command in verify info estimate cat bench; do
 	expect 1 "No such file" weightfs $command "$dir/none"
 done
 expect 1 "not a weightfs container" weightfs verify "$dir/file"
