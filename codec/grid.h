@@ -43,8 +43,7 @@ size_t wfs_grid_write(const struct wfs_grid *grid, u8 *out);
 
 /* A grid made ready: what each code stands for. Read-only once made. */
 struct wfs_grid_values {
-	u8 op, output;
-	bool symmetric;	      /* value[c + 128] is value[c] with the other sign, for all c < 128 */
+	u8 op, flags, output;
 	u32 min_abs, max_abs; /* bits of the smallest and largest magnitude but 0 */
 	u32 value[256];	      /* bits of a binary32 number with its sign, or a word; 0 what no entry stands for */
 };
@@ -242,7 +241,7 @@ const char *wfs_grid_scales(const struct wfs_grid_view *v, const struct wfs_grid
  * to WFS_GRID_CODE_SLACK bytes behind the codes and WFS_GRID_SCALE_SLACK scales behind the last. */
 typedef void wfs_grid_expand_fn(const struct wfs_grid_view *v, const struct wfs_grid_values *g, const u8 *codes,
 				const float *scale, u8 *raw);
-enum { WFS_GRID_CODE_SLACK = 64, WFS_GRID_SCALE_SLACK = 16 };
+enum { WFS_GRID_CODE_SLACK = 64, WFS_GRID_SCALE_SLACK = 64 };
 wfs_grid_expand_fn wfs_grid_expand_scalar;
 /* NULL when this build has no such kernel. The CPU must support it. */
 wfs_grid_expand_fn *wfs_grid_expand_avx2_get(void);

@@ -4,6 +4,7 @@
 #ifndef WFS_SPLIT_MERGE_H
 #define WFS_SPLIT_MERGE_H
 
+#include "grid.h"
 #include "split.h"
 
 enum {
@@ -16,8 +17,14 @@ enum {
 
 /* One thread's memory for decoding. */
 struct wfs_scratch {
-	/* the block's escapes as symbol names WFS_TAIL_BASE + nibble */
-	_Alignas(64) u8 escape[WFS_MAX_BLOCK + 2 * WFS_VECTOR_SLACK];
+	union {
+		/* the block's escapes as symbol names WFS_TAIL_BASE + nibble */
+		_Alignas(64) u8 escape[WFS_MAX_BLOCK + 2 * WFS_VECTOR_SLACK];
+		/* of the tiles of a grid, once its codes are decoded */
+		float scale[WFS_GRID_MAX_TILES + WFS_GRID_SCALE_SLACK];
+	};
+	/* the codes of a grid */
+	_Alignas(64) u8 code[WFS_GRID_MAX_WORDS + WFS_GRID_CODE_SLACK];
 	/* which positions of a row are escapes */
 	_Alignas(64) u64 escape_mask[WFS_MAX_BLOCK / WFS_LANES];
 	/* Shuffles that spread the next bytes of a stream over 16 positions: spread[0][m] + spread[1][n], bytewise, for

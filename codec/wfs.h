@@ -172,7 +172,7 @@ struct wfs_block {
 /* index < nr_blocks. */
 WFS_API void wfs_reader_block(const struct wfs_reader *reader, uint64_t index, struct wfs_block *block_ret);
 
-/* Working memory of one thread's decoding, at most 1.25 MiB. NULL: out of memory. */
+/* Working memory of one thread's decoding, at most 1.75 MiB. NULL: out of memory. */
 struct wfs_scratch;
 WFS_API struct wfs_scratch *wfs_scratch_new(void);
 WFS_API void wfs_scratch_free(struct wfs_scratch *scratch);

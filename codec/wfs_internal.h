@@ -24,7 +24,7 @@ typedef uint64_t u64;
  * helper of a kernel carries the same attribute. */
 #define WFS_TARGET(isa)	 __attribute__((target(isa)))
 #define WFS_TARGET_SSSE3 WFS_TARGET("ssse3,popcnt")
-#define WFS_TARGET_AVX2	 WFS_TARGET("avx2,bmi,bmi2,popcnt,lzcnt")
+#define WFS_TARGET_AVX2	 WFS_TARGET("avx2,f16c,bmi,bmi2,popcnt,lzcnt")
 #define WFS_TARGET_AVX512VBMI                                                                                          \
 	WFS_TARGET("avx2,bmi,bmi2,popcnt,lzcnt,avx512f,avx512bw,avx512vl,avx512dq,avx512vbmi,avx512vbmi2")
 

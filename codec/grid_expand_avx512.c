@@ -1,0 +1,311 @@
+/* grid_expand_avx512.c - codes to words with AVX-512 and VBMI: 64 at a time. Hot loops: all of the file but its last
+ * two functions.
+ *
+ * The values of the codes live in registers as byte planes, 128 entries in two registers; where a sign is apart it is
+ * put in afterwards. Tiles of fewer than NARROW columns get a vector of scales, one a word.
+ *
+ * 64 words are written even where fewer are wanted: the next ones overwrite them. Only at the block's end stores are
+ * masked.
+ */
+#include "grid_rows.h"
+
+#ifdef __x86_64__
+#include "split_unit_avx512.h"
+
+enum { STEP = 64, NARROW = 64, STRIP = 512 };
+_Static_assert((int)WFS_GRID_CODE_SLACK >= STEP && (int)WFS_GRID_SCALE_SLACK >= STEP, "steps are not cut");
+
+/* What becomes of a value. */
+enum target { BF16_NEAREST, BF16_TRUNCATED, F16, F32, WORDS2, WORDS4 };
+
+/* The values as planes: plane[k][i] has byte k of values 64 * i and on. */
+struct values {
+	__m512i plane[4][4];
+	__mmask64 skip_zero; /* negative codes name the entry after theirs */
+};
+
+/* ---- values ---- */
+
+AVX512_INLINE void load_values(struct values *t, const struct wfs_grid_values *g)
+{
+	_Alignas(64) u8 plane[4][256];
+
+	for (unsigned k = 0; k < 4; k++) {
+		for (unsigned i = 0; i < 256; i += 16)
+			_mm_store_si128((__m128i *)(plane[k] + i),
+					_mm512_cvtepi32_epi8(_mm512_srli_epi32(load(g->value + i), 8 * k)));
+		for (unsigned i = 0; i < 4; i++)
+			t->plane[k][i] = load(plane[k] + 64 * i);
+	}
+	t->skip_zero = g->flags & WFS_GRID_NEG1 ? ~(__mmask64)0 : 0;
+}
+
+/* Four vectors of values of 64 codes, in order. list: 256 entries, else 128 and a sign. nr_planes: those that count. */
+AVX512_INLINE void look_up(const struct values *t, const bool list, const unsigned nr_planes, const u8 *codes,
+			   __m512i v[4])
+{
+	/* Lane order of words of 4 bytes (split.h), which interleaving undoes. */
+	static const u8 lanes[64] = {
+		0,  1,	2,  3,	16, 17, 18, 19, 32, 33, 34, 35, 48, 49, 50, 51, 4,  5,	6,  7,	20, 21,
+		22, 23, 36, 37, 38, 39, 52, 53, 54, 55, 8,  9,	10, 11, 24, 25, 26, 27, 40, 41, 42, 43,
+		56, 57, 58, 59, 12, 13, 14, 15, 28, 29, 30, 31, 44, 45, 46, 47, 60, 61, 62, 63,
+	};
+	const __m512i code = _mm512_permutexvar_epi8(load(lanes), load(codes));
+	const __mmask64 upper = _mm512_movepi8_mask(code);
+	const __m512i entry = list ? code : _mm512_mask_add_epi8(code, upper & t->skip_zero, code, _mm512_set1_epi8(1));
+	__m512i b[4];
+
+#pragma GCC unroll 4
+	for (unsigned k = 0; k < 4; k++) {
+		b[k] = _mm512_setzero_si512();
+		if (k < nr_planes)
+			b[k] = _mm512_permutex2var_epi8(t->plane[k][0], entry, t->plane[k][1]);
+		if (k < nr_planes && list)
+			b[k] = _mm512_mask_mov_epi8(b[k], upper,
+						    _mm512_permutex2var_epi8(t->plane[k][2], entry, t->plane[k][3]));
+	}
+	if (!list)
+		b[3] = _mm512_ternarylogic_epi64(b[3], code, _mm512_set1_epi8(INT8_MIN), OR_AND);
+	interleave(4, b, v);
+}
+
+/* ---- words ---- */
+
+AVX512_INLINE __m512i round_bf16(__m512i f)
+{
+	const __m512i odd = _mm512_and_si512(_mm512_srli_epi32(f, 16), _mm512_set1_epi32(1));
+
+	return _mm512_add_epi32(_mm512_add_epi32(f, _mm512_set1_epi32(0x7fff)), odd);
+}
+
+/* Every other 16 bits of two vectors, in order; which: 0 the low halves of dwords, 1 the high ones. */
+AVX512_INLINE __m512i halves(const unsigned which, __m512i a, __m512i b)
+{
+	static const u16 even[32] = {
+		0,  2,	4,  6,	8,  10, 12, 14, 16, 18, 20, 22, 24, 26, 28, 30,
+		32, 34, 36, 38, 40, 42, 44, 46, 48, 50, 52, 54, 56, 58, 60, 62,
+	};
+
+	return _mm512_permutex2var_epi16(a, _mm512_add_epi16(load(even), _mm512_set1_epi16((short)which)), b);
+}
+
+/* 64 values, multiplied where target says so, to words; returns how many vectors they fill. */
+AVX512_INLINE unsigned make_words(const enum target target, const __m512i v[4], const __m512 scale[4], __m512i out[4])
+{
+	__m512i f[4];
+
+#pragma GCC unroll 4
+	for (unsigned i = 0; i < 4; i++) {
+		f[i] = v[i];
+		if (target < WORDS2)
+			f[i] = _mm512_castps_si512(_mm512_mul_ps(_mm512_castsi512_ps(v[i]), scale[i]));
+		if (target == BF16_NEAREST)
+			f[i] = round_bf16(f[i]);
+		if (target == F32 || target == WORDS4)
+			out[i] = f[i];
+	}
+	if (target == F32 || target == WORDS4)
+		return 4;
+#pragma GCC unroll 2
+	for (unsigned i = 0; i < 2; i++) {
+		const __m512i a = f[2 * i], b = f[2 * i + 1];
+
+		if (target == F16)
+			out[i] = _mm512_inserti64x4(_mm512_castsi256_si512(_mm512_cvtps_ph(_mm512_castsi512_ps(a),
+											   _MM_FROUND_TO_NEAREST_INT)),
+						    _mm512_cvtps_ph(_mm512_castsi512_ps(b), _MM_FROUND_TO_NEAREST_INT),
+						    1);
+		else
+			out[i] = halves(target != WORDS2, a, b);
+	}
+	return 2;
+}
+
+/* Where the next words come from and go. */
+struct work {
+	const u8 *codes;
+	u8 *raw;
+	size_t left; /* words up to the block's end */
+};
+
+/* Stores 64 words, of which nr count. */
+AVX512_INLINE void put_words(struct work *w, const unsigned nr_vectors, const __m512i *out, size_t nr)
+{
+	const unsigned word = nr_vectors;
+
+	if (wfs_likely(w->left >= STEP)) {
+#pragma GCC unroll 4
+		for (unsigned i = 0; i < nr_vectors; i++)
+			store(w->raw + 64 * i, out[i]);
+	} else {
+		for (unsigned i = 0; i < nr_vectors; i++) {
+			const size_t bytes = w->left * word;
+			const u64 in =
+				bytes > 64 * i ? _bzhi_u64(~(u64)0, (u32)WFS_MIN(bytes - 64 * i, (size_t)64)) : 0;
+
+			_mm512_mask_storeu_epi8(w->raw + 64 * i, in, out[i]);
+		}
+	}
+	w->codes += nr;
+	w->raw += nr * word;
+	w->left -= nr;
+}
+
+/* nr words; scale: one a word, 64 at a time, or where step is 0 one for all. */
+AVX512_INLINE void expand(struct work *w, const struct values *t, const bool list, const enum target target, size_t nr,
+			  const float *scale, const unsigned step)
+{
+	const unsigned nr_planes = target == WORDS2 ? 2 : 4;
+	__m512 s[4];
+	__m512i v[4], out[4];
+
+#pragma GCC unroll 4
+	for (unsigned i = 0; i < 4; i++)
+		s[i] = step ? _mm512_setzero_ps() : _mm512_set1_ps(*scale);
+	for (size_t done = 0; done < nr; done += STEP) {
+#pragma GCC unroll 4
+		for (unsigned i = 0; step && i < 4; i++)
+			s[i] = _mm512_loadu_ps(scale + done + 16 * i);
+		look_up(t, list, nr_planes, w->codes, v);
+		put_words(w, make_words(target, v, s, out), out, WFS_MIN(nr - done, (size_t)STEP));
+	}
+}
+
+/* ---- tiles ---- */
+
+/* The scales of nr words to strip, the first tile's first `skip` words left out. May write 63 more. */
+AVX512_INLINE void fill_strip(const float *scale, const unsigned nr_vectors, unsigned tw, unsigned skip, size_t nr,
+			      float *strip)
+{
+	const float *const end = strip + nr;
+	float *at = strip;
+
+	for (unsigned width = tw - skip; at < end; at += width, width = tw) {
+		const __m512 s = _mm512_set1_ps(*scale++);
+
+#pragma GCC unroll 4
+		for (unsigned i = 0; i < nr_vectors; i++)
+			_mm512_storeu_ps(at + 16 * i, s);
+	}
+}
+
+AVX512_INLINE void expand_narrow(struct work *w, const struct values *t, const bool list, const enum target target,
+				 const struct wfs_grid_piece *p)
+{
+	_Alignas(64) float strip[STRIP + 64];
+	const unsigned tw = (unsigned)p->tw, per_strip = STRIP / tw * tw;
+	const float *scale = p->scale;
+	unsigned skip = (unsigned)p->skip;
+
+	if (tw == 1) {
+		expand(w, t, list, target, p->nr_words, scale, 1);
+		return;
+	}
+	for (size_t left = p->nr_words; left;) {
+		const size_t nr = WFS_MIN(left, (size_t)per_strip - skip);
+
+		if (tw <= 16)
+			fill_strip(scale, 1, tw, skip, nr, strip);
+		else if (tw <= 32)
+			fill_strip(scale, 2, tw, skip, nr, strip);
+		else
+			fill_strip(scale, 4, tw, skip, nr, strip);
+		expand(w, t, list, target, nr, strip, 1);
+		scale += per_strip / tw;
+		skip = 0;
+		left -= nr;
+	}
+}
+
+AVX512_INLINE void expand_piece(struct work *w, const struct values *t, const bool list, const enum target target,
+				const struct wfs_grid_piece *p)
+{
+	const float *scale = p->scale;
+	u64 width = p->tw - p->skip;
+
+	if (p->tw < NARROW) {
+		expand_narrow(w, t, list, target, p);
+		return;
+	}
+	for (size_t left = p->nr_words; left; width = p->tw) {
+		const size_t nr = (size_t)WFS_MIN(left, width);
+
+		expand(w, t, list, target, nr, scale++, 0);
+		left -= nr;
+	}
+}
+
+AVX512_INLINE void expand_block(const struct wfs_grid_view *v, const struct wfs_grid_values *g, const bool list,
+				const enum target target, const u8 *codes, const float *scale, u8 *raw)
+{
+	struct work w = {codes, raw, v->n};
+	struct values t;
+
+	load_values(&t, g);
+	if (target >= WORDS2) {
+		static const float none = 1;
+
+		expand(&w, &t, list, target, v->n, &none, 0);
+		return;
+	}
+	for (u32 i = 0; i < v->nr_segments; i++) {
+		const struct wfs_grid_segment s =
+			wfs_grid_segment_load(v->segments + WFS_GRID_SEGMENT_BYTES * (size_t)i);
+		struct wfs_grid_rows rows = wfs_grid_rows_start(&s, scale);
+		struct wfs_grid_piece piece;
+
+		while (wfs_grid_rows_next(&rows, &piece))
+			expand_piece(&w, &t, list, target, &piece);
+		scale += wfs_grid_nr_tiles(&s);
+	}
+}
+
+#define DEFINE_BLOCK(name, list, target)                                                                               \
+	static __attribute__((noinline)) WFS_TARGET_AVX512VBMI void name(const struct wfs_grid_view *v,                \
+									 const struct wfs_grid_values *g,              \
+									 const u8 *codes, const float *scale, u8 *raw) \
+	{                                                                                                              \
+		expand_block(v, g, list, target, codes, scale, raw);                                                   \
+	}
+DEFINE_BLOCK(signs_bf16, false, BF16_NEAREST)
+DEFINE_BLOCK(signs_bf16_truncated, false, BF16_TRUNCATED)
+DEFINE_BLOCK(signs_f16, false, F16)
+DEFINE_BLOCK(signs_f32, false, F32)
+DEFINE_BLOCK(list_bf16, true, BF16_NEAREST)
+DEFINE_BLOCK(list_bf16_truncated, true, BF16_TRUNCATED)
+DEFINE_BLOCK(list_f16, true, F16)
+DEFINE_BLOCK(list_f32, true, F32)
+DEFINE_BLOCK(palette_2, true, WORDS2)
+DEFINE_BLOCK(palette_4, true, WORDS4)
+
+static void expand_avx512(const struct wfs_grid_view *v, const struct wfs_grid_values *g, const u8 *codes,
+			  const float *scale, u8 *raw)
+{
+	static wfs_grid_expand_fn *const fn[2][4] = {
+		{signs_bf16, signs_bf16_truncated, signs_f16, signs_f32},
+		{list_bf16, list_bf16_truncated, list_f16, list_f32},
+	};
+	const unsigned target = g->output == WFS_GRID_BF16
+					? (g->op == WFS_GRID_TRUNCATE ? BF16_TRUNCATED : BF16_NEAREST)
+				: g->output == WFS_GRID_F16 ? F16
+							    : F32;
+
+	if (g->op == WFS_GRID_PALETTE)
+		(g->output == WFS_GRID_F32 ? palette_4 : palette_2)(v, g, codes, scale, raw);
+	else
+		fn[!!(g->flags & WFS_GRID_SIGNED)][target](v, g, codes, scale, raw);
+}
+
+wfs_grid_expand_fn *wfs_grid_expand_avx512_get(void)
+{
+	return expand_avx512;
+}
+
+#else
+
+wfs_grid_expand_fn *wfs_grid_expand_avx512_get(void)
+{
+	return NULL;
+}
+
+#endif

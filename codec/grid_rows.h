@@ -1,0 +1,71 @@
+/* grid_rows.h - a segment of a grid as vector kernels walk through it: pieces of rows, as long as they can be, in which
+ * all tiles but the first and the last have the same number of words and consecutive scales. Private to the kernels.
+ *
+ * Where rows do not matter the whole segment is one piece: tiles as wide as the matrix, and tiles of one row that fill
+ * rows without a rest.
+ */
+#ifndef WFS_GRID_ROWS_H
+#define WFS_GRID_ROWS_H
+
+#include "grid.h"
+
+struct wfs_grid_rows {
+	const float *scale;
+	u64 left;	  /* words to go */
+	u64 cols, tw;	  /* of a row and of a tile; more than the segment has: all */
+	u64 col;	  /* of the next word */
+	u32 across;	  /* tiles side by side */
+	u32 th, tile_row; /* rows of a tile, 0 all; row within the tile */
+	u32 first;	  /* tile at the start of the row, modulo 2^32: before the first one touched when th = 1 */
+};
+struct wfs_grid_piece {
+	const float *scale; /* of the first tile */
+	u64 tw;
+	u32 nr_words;
+	u64 skip; /* words of the first tile that lie before the piece */
+};
+
+static inline struct wfs_grid_rows wfs_grid_rows_start(const struct wfs_grid_segment *s, const float *scale)
+{
+	struct wfs_grid_rows r = {
+		.scale = scale,
+		.left = s->n,
+		.cols = s->cols,
+		.tw = s->tw ? s->tw : s->cols,
+		.col = s->col0,
+		.across = (u32)wfs_grid_tile_cols(s),
+		.th = s->th,
+		.tile_row = s->row0,
+	};
+
+	if (r.across == 1) {
+		r.col += (u64)r.tile_row * r.cols;
+		r.tw = r.th ? r.th * r.cols : UINT64_MAX;
+		r.cols = UINT64_MAX;
+	} else if (r.th == 1 && r.cols % r.tw == 0) {
+		r.col %= r.tw;
+		r.cols = UINT64_MAX;
+	} else if (r.th == 1) {
+		r.first = 0 - (u32)(r.col / r.tw);
+	}
+	return r;
+}
+
+/* The next piece; false when there is none. */
+static inline bool wfs_grid_rows_next(struct wfs_grid_rows *r, struct wfs_grid_piece *p)
+{
+	const u64 at = r->col / r->tw, nr = WFS_MIN(r->left, r->cols - r->col);
+
+	if (!r->left)
+		return false;
+	*p = (struct wfs_grid_piece){r->scale + (u32)(r->first + at), r->tw, (u32)nr, r->col - at * r->tw};
+	r->left -= nr;
+	r->col = 0;
+	if (r->th && ++r->tile_row == r->th) {
+		r->tile_row = 0;
+		r->first += r->across;
+	}
+	return true;
+}
+
+#endif
