@@ -171,7 +171,7 @@ fuzz()
 fuzz_replay()
 {
 	local name
-	"$WFS_PYTHON" tests/fuzz/seeds.py "$dir/seeds" || return 1
+	"$WFS_PYTHON" tests/fuzz/seeds.py "$dir/seeds" && "$WFS_BIN/tests/tools/block_seeds" "$dir/seeds/block" || return 1
 	for name in container block safetensors roundtrip; do
 		on "$1" "$BUILD/$1/tests/fuzz/fuzz_$name" "$dir/seeds/$name" || return 1
 	done

@@ -18,7 +18,8 @@ for name; do
 	targets+=("$fuzz/tests/fuzz/fuzz_$name")
 done
 make -s -j "$(nproc)" BUILD="$fuzz" CC=clang-14 FUZZ=1 CFLAGS='-O1 -g' \
-	SANITIZE=address,undefined,fuzzer-no-link "${targets[@]}"
+	SANITIZE=address,undefined,fuzzer-no-link "${targets[@]}" "$fuzz/tests/tools/block_seeds"
+"$fuzz/tests/tools/block_seeds" "$fuzz/seeds/block"
 
 for name; do
 	mkdir -p "$fuzz/corpus/$name"

@@ -1,6 +1,7 @@
 """seeds.py OUT: starting points for the fuzz targets, OUT/{container,block,safetensors,roundtrip}/*.
 
-Containers are the golden ones. Blocks are taken out of them with the second reader. The rest is small and made here.
+Containers are the golden ones. Blocks are taken out of them with the second reader,
+and block_seeds.c makes those of every shape. The rest is small and made here.
 """
 import json
 import os
