@@ -7,7 +7,9 @@
 #define WFS_BLOCK_H
 
 #include "geometry.h"
+#include "grid.h"
 #include "split.h"
+#include "wide.h"
 
 /* FORMAT.md 1.4, checked. */
 struct wfs_coder {
@@ -32,6 +34,8 @@ static inline struct wfs_block_cut wfs_block_cut(unsigned word, unsigned phase, 
 /* The decoders of one CPU variant. */
 struct wfs_kernels {
 	wfs_split_decode_fn *split;
+	wfs_wide_decode_fn *wide;
+	wfs_grid_expand_fn *grid;
 };
 /* Those of a variant that this machine supports; where it has none of its own, the scalar one. */
 struct wfs_kernels wfs_kernels_for(enum wfs_cpu cpu);
@@ -39,6 +43,8 @@ struct wfs_kernels wfs_kernels_for(enum wfs_cpu cpu);
 /* What a coder decodes with, ready made; NULL what it does not need. */
 struct wfs_decode_tables {
 	const struct wfs_decode_pool *split;
+	const struct wfs_wide_decode_pool *wide;
+	const struct wfs_grid_values *grid;
 };
 
 /* comp[0..comp_len) -> raw[0..raw_len), or a refusal with *reason_ret. scratch: the calling thread's. Reads and writes
@@ -86,6 +92,7 @@ struct wfs_place {
 /* What a coder encodes with, ready made; NULL what it does not need. */
 struct wfs_encode_tables {
 	const struct wfs_encode_pool *split;
+	const struct wfs_wide_encode_pool *wide;
 };
 
 /* Encode with exactly this coder. comp has room for raw_len bytes. Returns the payload's bytes, < raw_len, or raw_len

@@ -53,6 +53,7 @@ static u32 encode(struct wfs_chooser *c, unsigned coder, const struct wfs_place 
 	const struct wfs_coder *k = &c->plan->coder[coder];
 	const struct wfs_encode_tables tables = {
 		.split = k->coding == WFS_SPLIT ? c->plan->encode_pool[k->pool] : NULL,
+		.wide = k->coding == WFS_WIDE ? c->plan->wide_encode_pool[k->pool] : NULL,
 	};
 
 	return (u32)wfs_payload_encode(k, &tables, c->cpu, place, raw, raw_len, comp, c->scratch);

@@ -5,7 +5,7 @@
 #include <lz4.h>
 #include <stdlib.h>
 
-_Static_assert(sizeof(struct wfs_scratch) <= 5 << 18, "as wfs.h says");
+_Static_assert(sizeof(struct wfs_scratch) <= 7 << 18, "as wfs.h says");
 
 struct wfs_scratch *wfs_scratch_new(void)
 {
@@ -77,6 +77,61 @@ static enum wfs_status decode_split(const struct wfs_coder *coder, const struct 
 	return WFS_OK;
 }
 
+static enum wfs_status decode_wide(const struct wfs_coder *coder, const struct wfs_wide_decode_pool *pool,
+				   const struct wfs_kernels *kernels, unsigned phase, const u8 *comp, size_t comp_len,
+				   u8 *raw, size_t raw_len, struct wfs_scratch *scratch, const char **reason_ret)
+{
+	const struct wfs_split s = wfs_split_make(coder->word, coder->rot, coder->field);
+	const struct wfs_block_cut cut = wfs_block_cut(coder->word, phase, raw_len);
+	struct wfs_wide_view v;
+	enum wfs_status status;
+
+	status = wfs_wide_parse(comp, comp_len, s, pool, cut.nr_words, cut.head + cut.tail, &v, reason_ret);
+	if (status != WFS_OK)
+		return status;
+	status = kernels->wide(&v, pool, s, raw + cut.head, scratch, reason_ret);
+	if (status != WFS_OK)
+		return status;
+	memcpy(raw, v.edges, cut.head);
+	memcpy(raw + raw_len - cut.tail, v.edges + cut.head, cut.tail);
+	return WFS_OK;
+}
+
+/* The codes of a grid to scratch, then the words that they stand for. */
+static enum wfs_status decode_grid(const struct wfs_coder *coder, const struct wfs_decode_tables *tables,
+				   const struct wfs_kernels *kernels, unsigned phase, const u8 *comp, size_t comp_len,
+				   u8 *raw, size_t raw_len, struct wfs_scratch *scratch, const char **reason_ret)
+{
+	const struct wfs_block_cut cut = wfs_block_cut(coder->word, phase, raw_len);
+	const struct wfs_coder codes = {.coding = WFS_SPLIT, .word = 1, .rot = coder->rot, .field = coder->field};
+	const u8 *literal;
+	struct wfs_grid_view v;
+	enum wfs_status status;
+	const char *reason;
+
+	status =
+		wfs_grid_parse_payload(comp, comp_len, tables->grid, cut.nr_words, cut.head + cut.tail, &v, reason_ret);
+	if (status != WFS_OK)
+		return status;
+	status = decode_split(&codes, tables->split, kernels, 0, v.codes, v.codes_len, scratch->code, v.n, scratch,
+			      reason_ret);
+	if (status != WFS_OK)
+		return status;
+	reason = wfs_grid_scales(&v, tables->grid, scratch->scale);
+	if (reason) {
+		*reason_ret = reason;
+		return WFS_BAD_DATA;
+	}
+	memcpy(raw, v.edges, cut.head);
+	memcpy(raw + raw_len - cut.tail, v.edges + cut.head, cut.tail);
+	raw += cut.head;
+	kernels->grid(&v, tables->grid, scratch->code, scratch->scale, raw);
+	literal = v.literals;
+	for (u32 i = 0; i < v.nr_literals; i++, literal += 4 + coder->word)
+		memcpy(raw + (size_t)wfs_load32(literal) * coder->word, literal + 4, coder->word);
+	return WFS_OK;
+}
+
 enum wfs_status wfs_payload_decode(const struct wfs_coder *coder, const struct wfs_decode_tables *tables,
 				   const struct wfs_kernels *kernels, unsigned phase, const u8 *comp, size_t comp_len,
 				   u8 *raw, size_t raw_len, struct wfs_scratch *scratch, const char **reason_ret)
@@ -96,6 +151,11 @@ enum wfs_status wfs_payload_decode(const struct wfs_coder *coder, const struct w
 	case WFS_SPLIT:
 		return decode_split(coder, tables->split, kernels, phase, comp, comp_len, raw, raw_len, scratch,
 				    reason_ret);
+	case WFS_WIDE:
+		return decode_wide(coder, tables->wide, kernels, phase, comp, comp_len, raw, raw_len, scratch,
+				   reason_ret);
+	case WFS_GRID:
+		return decode_grid(coder, tables, kernels, phase, comp, comp_len, raw, raw_len, scratch, reason_ret);
 	default:
 		*reason_ret = "block coding is not known";
 		return WFS_UNSUPPORTED;

@@ -74,6 +74,26 @@ static size_t split_encode(const struct wfs_encode_pool *pool, const struct wfs_
 	return len + cut.head + cut.tail;
 }
 
+/* The same by the wide coding, whose segments follow the rows of matrices. */
+static size_t wide_encode(const struct wfs_wide_encode_pool *pool, unsigned word,
+			  const struct wfs_encode_kernel *kernel, const struct wfs_place *place, const u8 *raw,
+			  size_t raw_len, u8 *comp, struct wfs_encode_buffers *buffers)
+{
+	struct wfs_block_cut cut = wfs_block_cut(word, place->phase, raw_len);
+	struct wfs_wide_groups groups;
+
+	if (!cut.nr_words)
+		return raw_len;
+	wfs_wide_groups_find(place->geometry, place->raw_off + cut.head, word, cut.nr_words, &groups);
+	size_t len = wfs_wide_encode(pool, kernel, &groups, raw + cut.head, cut.nr_words, comp,
+				     raw_len - cut.head - cut.tail, buffers);
+	if (len == SIZE_MAX)
+		return raw_len;
+	memcpy(comp + len, raw, cut.head);
+	memcpy(comp + len + cut.head, raw + raw_len - cut.tail, cut.tail);
+	return len + cut.head + cut.tail;
+}
+
 size_t wfs_payload_encode(const struct wfs_coder *coder, const struct wfs_encode_tables *tables, enum wfs_cpu cpu,
 			  const struct wfs_place *place, const u8 *raw, size_t raw_len, u8 *comp,
 			  struct wfs_encode_scratch *scratch)
@@ -89,6 +109,9 @@ size_t wfs_payload_encode(const struct wfs_coder *coder, const struct wfs_encode
 		return constant_encode(coder->word, phase, raw, raw_len, comp);
 	case WFS_SPLIT:
 		return split_encode(tables->split, kernel_for(cpu), phase, raw, raw_len, comp, &scratch->buffers);
+	case WFS_WIDE:
+		return wide_encode(tables->wide, coder->word, kernel_for(cpu), place, raw, raw_len, comp,
+				   &scratch->buffers);
 	default:
 		return raw_len;
 	}

@@ -8,9 +8,10 @@ struct wfs_split wfs_class_split(enum wfs_class class)
 	static const struct {
 		u8 word, rot, field;
 	} split[WFS_NR_CLASSES] = {
-		[WFS_CLASS_NONE] = {1, 0, 1}, [WFS_CLASS_BF16] = {2, 1, 9}, [WFS_CLASS_F16] = {2, 1, 6},
-		[WFS_CLASS_F32] = {4, 1, 9},  [WFS_CLASS_F64] = {8, 1, 12}, [WFS_CLASS_E4M3] = {1, 1, 5},
-		[WFS_CLASS_E5M2] = {1, 1, 6}, [WFS_CLASS_I8] = {1, 0, 5},   [WFS_CLASS_I16] = {2, 0, 7},
+		[WFS_CLASS_NONE] = {1, 0, 1}, [WFS_CLASS_BF16] = {2, 1, 9},  [WFS_CLASS_F16] = {2, 1, 6},
+		[WFS_CLASS_F32] = {4, 1, 9},  [WFS_CLASS_F64] = {8, 1, 12},  [WFS_CLASS_E4M3] = {1, 1, 5},
+		[WFS_CLASS_E5M2] = {1, 1, 6}, [WFS_CLASS_I8] = {1, 0, 5},    [WFS_CLASS_I16] = {2, 0, 5},
+		[WFS_CLASS_I32] = {4, 0, 12}, [WFS_CLASS_BYTES] = {1, 0, 8},
 	};
 	return wfs_split_make(split[class].word, split[class].rot, split[class].field);
 }

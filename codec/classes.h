@@ -15,6 +15,8 @@ enum wfs_class {
 	WFS_CLASS_E5M2,
 	WFS_CLASS_I8,
 	WFS_CLASS_I16,
+	WFS_CLASS_I32,
+	WFS_CLASS_BYTES, /* without parts: for the wide coding alone */
 	WFS_NR_CLASSES,
 };
 struct wfs_split wfs_class_split(enum wfs_class class);

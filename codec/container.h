@@ -33,10 +33,12 @@ struct wfs_reader {
 	bool meta_from_copy_b;
 
 	u64 nr_regions, nr_blocks;
-	u32 nr_coders, nr_pools;
+	u32 nr_coders, nr_pools, nr_wide_pools, nr_grids;
 	struct wfs_reader_region *region; /* nr_regions + 1 */
 	struct wfs_coder *coder;
 	struct wfs_decode_pool **pool;
+	struct wfs_wide_decode_pool **wide_pool;
+	struct wfs_grid_values *grid;
 
 	u64 *group_off;	  /* payload offset of every group's first block */
 	u32 *rel_off;	  /* nr_blocks + 1 */
@@ -53,9 +55,9 @@ enum wfs_status wfs_meta_load(const struct wfs_reader *reader, u8 **meta_ret, bo
  * stays in the reader also on failure: wfs_reader_free gives it back. */
 enum wfs_status wfs_meta_parse(struct wfs_reader *reader, const u8 *meta, size_t meta_len, struct wfs_error *err);
 
-/* The bytes of the pools inside the metadata of an open reader. */
-enum wfs_status wfs_meta_pools(const struct wfs_reader *reader, const u8 *meta, const u8 **pools_ret, size_t *len_ret,
-			       struct wfs_error *err);
+/* The bytes of the pools, or of the wide pools, inside the metadata of an open reader; none: NULL, 0. */
+enum wfs_status wfs_meta_pools(const struct wfs_reader *reader, const u8 *meta, bool wide, const u8 **pools_ret,
+			       size_t *len_ret, struct wfs_error *err);
 
 /* The region that holds raw_off < raw_len. */
 static inline u64 wfs_region_at(const struct wfs_reader *r, u64 raw_off)

@@ -202,6 +202,10 @@ void wfs_reader_free(struct wfs_reader *reader)
 	for (u32 i = 0; reader->pool && i < reader->nr_pools; i++)
 		free(reader->pool[i]);
 	free(reader->pool);
+	for (u32 i = 0; reader->wide_pool && i < reader->nr_wide_pools; i++)
+		free(reader->wide_pool[i]);
+	free(reader->wide_pool);
+	free(reader->grid);
 	free(reader->region);
 	free(reader->coder);
 	free(reader->group_off);

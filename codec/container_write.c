@@ -101,6 +101,16 @@ static bool set_pools(struct section *s, const struct wfs_plan *plan)
 	return section_set(s, WFS_SECTION_POOLS, raw, len, false);
 }
 
+static bool set_wide_pools(struct section *s, const struct wfs_plan *plan)
+{
+	u8 *raw = malloc((size_t)plan->nr_wide_pools * WFS_WIDE_POOL_MAX_BYTES + 1);
+	size_t len = 0;
+
+	for (u32 i = 0; raw && i < plan->nr_wide_pools; i++)
+		len += wfs_wide_pool_write(&plan->wide_pool[i], raw + len);
+	return section_set(s, WFS_SECTION_WIDE_POOLS, raw, len, false);
+}
+
 static bool set_lengths(struct section *s, const struct wfs_columns *columns, u64 nr)
 {
 	u8 *raw = malloc(nr * WFS_LENGTH_PLANES + 1);
@@ -132,8 +142,12 @@ static bool set_hashes(struct section *s, const struct wfs_columns *columns, u64
 
 /* ---- metadata ---- */
 
-enum { NR_FIXED = 3, NR_SECTIONS = 6 };
-#define DIRECTORY_BYTES (sizeof(struct wfs_disk_meta) + NR_SECTIONS * sizeof(struct wfs_disk_section))
+enum { NR_COLUMNS = 3, MAX_SECTIONS = 7 };
+
+static u64 directory_len(int nr_sections)
+{
+	return sizeof(struct wfs_disk_meta) + (u64)nr_sections * sizeof(struct wfs_disk_section);
+}
 
 static u64 bodies_len(const struct section *s, int nr)
 {
@@ -150,43 +164,61 @@ static void sections_free(struct section *s, int nr)
 		free(s[i].body);
 }
 
+/* The sections that the plan alone decides: those before the columns and those behind. */
+static bool set_front(struct section *s, const struct wfs_plan *plan, int *nr)
+{
+	return set_regions(&s[(*nr)++], plan) && set_coders(&s[(*nr)++], plan) && set_pools(&s[(*nr)++], plan);
+}
+static bool set_back(struct section *s, const struct wfs_plan *plan, int *nr)
+{
+	return !plan->nr_wide_pools || set_wide_pools(&s[(*nr)++], plan);
+}
+
+static bool set_columns(struct section *s, const struct wfs_columns *columns, u64 nr_blocks, int *nr)
+{
+	return set_lengths(&s[(*nr)++], columns, nr_blocks) && set_selectors(&s[(*nr)++], columns, nr_blocks) &&
+	       set_hashes(&s[(*nr)++], columns, nr_blocks);
+}
+
 enum wfs_status wfs_meta_bound(const struct wfs_plan *plan, u64 *meta_len_ret, struct wfs_error *err)
 {
-	struct section s[NR_FIXED] = {0};
-	bool good = set_regions(&s[0], plan) && set_coders(&s[1], plan) && set_pools(&s[2], plan);
+	struct section s[MAX_SECTIONS] = {0};
+	int nr = 0;
+	bool good = set_front(s, plan, &nr) && set_back(s, plan, &nr);
 
 	if (good)
-		*meta_len_ret = DIRECTORY_BYTES + bodies_len(s, NR_FIXED) +
+		*meta_len_ret = directory_len(nr + NR_COLUMNS) + bodies_len(s, nr) +
 				plan->nr_blocks * (WFS_LENGTH_PLANES + WFS_SELECTOR_PLANES + WFS_HASH_BYTES);
-	sections_free(s, NR_FIXED);
+	sections_free(s, nr);
 	return good ? WFS_OK : wfs_fail(err, WFS_NO_MEMORY, "out of memory for the metadata");
 }
 
 /* The metadata, zeros behind it up to room bytes. The caller frees it. */
 static u8 *meta_build(const struct wfs_plan *plan, const struct wfs_columns *columns, u64 room, u64 *meta_len_ret)
 {
-	struct wfs_disk_meta start = {.nr_sections = NR_SECTIONS};
-	struct section s[NR_SECTIONS] = {0};
-	u64 nr = plan->nr_blocks, len, at;
+	struct section s[MAX_SECTIONS] = {0};
+	struct wfs_disk_meta start = {0};
 	u8 *meta = NULL;
+	u64 len, at;
+	int nr = 0;
 
-	if (!set_regions(&s[0], plan) || !set_coders(&s[1], plan) || !set_pools(&s[2], plan) ||
-	    !set_lengths(&s[3], columns, nr) || !set_selectors(&s[4], columns, nr) || !set_hashes(&s[5], columns, nr))
+	if (!set_front(s, plan, &nr) || !set_columns(s, columns, plan->nr_blocks, &nr) || !set_back(s, plan, &nr))
 		goto out;
-	len = DIRECTORY_BYTES + bodies_len(s, NR_SECTIONS);
+	at = directory_len(nr);
+	len = at + bodies_len(s, nr);
 	meta = calloc(1, (size_t)WFS_MAX(len, room));
 	if (!meta)
 		goto out;
+	start.nr_sections = (u32)nr;
 	memcpy(meta, &start, sizeof(start));
-	at = DIRECTORY_BYTES;
-	for (int i = 0; i < NR_SECTIONS; i++) {
+	for (int i = 0; i < nr; i++) {
 		memcpy(meta + sizeof(start) + i * sizeof(s[i].entry), &s[i].entry, sizeof(s[i].entry));
 		memcpy(meta + at, s[i].body, (size_t)s[i].entry.comp_len);
 		at += s[i].entry.comp_len;
 	}
 	*meta_len_ret = len;
 out:
-	sections_free(s, NR_SECTIONS);
+	sections_free(s, nr);
 	return meta;
 }
 

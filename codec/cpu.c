@@ -18,6 +18,7 @@
 enum {
 	L1_OSXSAVE = 1 << 27,
 	L1_AVX = 1 << 28,
+	L1_F16C = 1 << 29,
 	L1_SSSE3 = 1 << 9,
 	L1_POPCNT = 1 << 23,
 	L7_AVX2 = 1 << 5,
@@ -47,7 +48,8 @@ static u32 detect(void)
 	if (!__get_cpuid(1, &a, &b, &c, &d) || !has_all(c, L1_SSSE3 | L1_POPCNT))
 		return found;
 	found |= 1 << WFS_CPU_SSSE3;
-	if (!has_all(c, L1_OSXSAVE | L1_AVX))
+	/* Every processor with AVX2 has F16C, but a hypervisor may hide it. */
+	if (!has_all(c, L1_OSXSAVE | L1_AVX | L1_F16C))
 		return found;
 	__asm__("xgetbv" : "=a"(xcr0), "=d"(xcr0_hi) : "c"(0));
 	if (!has_all(xcr0, XCR0_AVX))
@@ -104,6 +106,8 @@ bool wfs_cpu_supported(enum wfs_cpu cpu)
 struct wfs_kernels wfs_kernels_for(enum wfs_cpu cpu)
 {
 	wfs_split_decode_fn *split = NULL;
+	wfs_wide_decode_fn *wide = NULL;
+	wfs_grid_expand_fn *grid = NULL;
 
 	switch (cpu == WFS_CPU_AUTO ? wfs_cpu_best() : cpu) {
 	case WFS_CPU_SSSE3:
@@ -111,9 +115,11 @@ struct wfs_kernels wfs_kernels_for(enum wfs_cpu cpu)
 		break;
 	case WFS_CPU_AVX2:
 		split = wfs_split_decode_avx2_get();
+		grid = wfs_grid_expand_avx2_get();
 		break;
 	case WFS_CPU_AVX512VBMI:
 		split = wfs_split_decode_avx512vbmi_get();
+		grid = wfs_grid_expand_avx512_get();
 		break;
 	case WFS_CPU_NEON:
 		split = wfs_split_decode_neon_get();
@@ -123,5 +129,7 @@ struct wfs_kernels wfs_kernels_for(enum wfs_cpu cpu)
 	}
 	return (struct wfs_kernels){
 		.split = split ? split : wfs_split_decode_scalar,
+		.wide = wide ? wide : wfs_wide_decode_scalar,
+		.grid = grid ? grid : wfs_grid_expand_scalar,
 	};
 }

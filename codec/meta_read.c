@@ -79,7 +79,7 @@ static enum wfs_status parse_directory(struct meta *m, struct wfs_cursor c)
 		last_kind = s.kind;
 		if (s.kind >= WFS_SECTION_SKIPPED)
 			continue;
-		if (!s.kind || s.kind >= WFS_SECTION_GRIDS)
+		if (!s.kind || s.kind >= WFS_NR_SECTION_KINDS)
 			return wfs_fail(m->err, WFS_UNSUPPORTED,
 					"the metadata has a section this version does not know");
 		if (s.coding != WFS_STORED && s.coding != WFS_LZ4)
@@ -157,6 +157,61 @@ static enum wfs_status parse_pools(struct meta *m, const struct body *body)
 	return WFS_OK;
 }
 
+static enum wfs_status parse_wide_pools(struct meta *m, const struct body *body)
+{
+	struct wfs_reader *r = m->reader;
+	const char *reason = NULL;
+	struct wfs_wide_pool pool;
+	enum wfs_status status;
+	size_t used;
+
+	r->wide_pool = reader_alloc(r, WFS_MAX_WIDE_POOLS, sizeof(struct wfs_wide_decode_pool *));
+	if (!r->wide_pool)
+		return no_memory(m);
+	for (size_t at = 0; at < body->len; at += used) {
+		if (r->nr_wide_pools == WFS_MAX_WIDE_POOLS)
+			return bad(m, "too many wide pools");
+		status = wfs_wide_pool_parse(body->bytes + at, body->len - at, &pool, &used, &reason);
+		if (status != WFS_OK)
+			return wfs_fail(m->err, status, reason);
+		r->wide_pool[r->nr_wide_pools] = wfs_wide_decode_pool_new(&pool);
+		if (!r->wide_pool[r->nr_wide_pools])
+			return no_memory(m);
+		r->nr_wide_pools++;
+		r->memory_bytes += wfs_wide_decode_pool_bytes(pool.nr_tables);
+	}
+	return WFS_OK;
+}
+
+static enum wfs_status parse_grids(struct meta *m, const struct body *body)
+{
+	struct wfs_reader *r = m->reader;
+	size_t used, at = 0, room = 0;
+	const char *reason = NULL;
+	struct wfs_grid grid;
+	enum wfs_status status;
+
+	for (; at < body->len; at += used) {
+		if (r->nr_grids == WFS_MAX_GRIDS)
+			return bad(m, "too many grids");
+		status = wfs_grid_parse(body->bytes + at, body->len - at, &grid, &used, &reason);
+		if (status != WFS_OK)
+			return wfs_fail(m->err, status, reason);
+		if (r->nr_grids == room) {
+			struct wfs_grid_values *grown;
+
+			room = WFS_MAX((size_t)1, room * 2);
+			grown = realloc(r->grid, room * sizeof(*grown));
+			if (!grown)
+				return no_memory(m);
+			r->grid = grown;
+		}
+		wfs_grid_values_make(&grid, &r->grid[r->nr_grids++]);
+	}
+	r->memory_bytes += room * sizeof(*r->grid);
+	return WFS_OK;
+}
+
 static bool is_word(unsigned word)
 {
 	return word == 1 || word == 2 || word == 4 || word == 8;
@@ -165,20 +220,26 @@ static bool is_word(unsigned word)
 static enum wfs_status check_coder(const struct meta *m, const struct wfs_disk_coder *d)
 {
 	const struct wfs_reader *r = m->reader;
-	bool split = d->coding == WFS_SPLIT;
+	const bool grid = d->coding == WFS_GRID, wide = d->coding == WFS_WIDE;
+	const bool split = grid || wide || d->coding == WFS_SPLIT;
+	const unsigned bits = 8 * (grid ? 1u : d->word);
 
-	if (d->coding > WFS_GRID)
+	if (d->coding > WFS_WIDE)
 		return wfs_fail(m->err, WFS_UNSUPPORTED, "a coder has a coding this version does not know");
-	if (d->coding == WFS_GRID)
-		return wfs_fail(m->err, WFS_UNSUPPORTED,
-				"the container uses grids, which this version does not decode");
-	if (!is_word(d->word) || d->zero || d->grid || (d->coding <= WFS_LZ4 && d->word != 1))
+	if (!is_word(d->word) || d->zero || (!grid && d->grid) || (d->coding <= WFS_LZ4 && d->word != 1))
 		return bad(m, "a coder is not valid");
 	if (!split && (d->rot || d->field || d->pool))
 		return bad(m, "a coder is not valid");
-	if (split && (d->rot > 1 || d->field < 1 || d->field > WFS_MAX_FIELD || d->field >= 8 * d->word))
+	if (grid && (d->grid >= r->nr_grids || wfs_grid_word_bytes(r->grid[d->grid].output) != d->word))
+		return bad(m, "a coder's grid does not fit");
+	if (split && (d->rot > 1 || d->field < 1 || d->field > WFS_MAX_FIELD))
 		return bad(m, "a coder's split is not valid");
-	if (split && (d->pool >= r->nr_pools || r->pool[d->pool]->field != d->field))
+	/* Only the wide coding takes bytes as a whole. */
+	if (split && d->field >= bits && !(wide && d->field == bits && !d->rot))
+		return bad(m, "a coder's split is not valid");
+	if (wide && (d->pool >= r->nr_wide_pools || r->wide_pool[d->pool]->field != d->field))
+		return bad(m, "a coder's wide pool does not fit");
+	if (split && !wide && (d->pool >= r->nr_pools || r->pool[d->pool]->field != d->field))
 		return bad(m, "a coder's pool does not fit");
 	return WFS_OK;
 }
@@ -188,6 +249,7 @@ static enum wfs_status parse_coders(struct meta *m, const struct body *body)
 	struct wfs_cursor c = wfs_cursor_make(body->bytes, body->len);
 	struct wfs_reader *r = m->reader;
 	struct wfs_disk_coder d;
+	bool uses_grids = false, uses_wide_pools = false;
 
 	if (body->len / sizeof(d) > WFS_MAX_CODERS)
 		return bad(m, "too many coders");
@@ -200,7 +262,13 @@ static enum wfs_status parse_coders(struct meta *m, const struct body *body)
 		if (status != WFS_OK)
 			return status;
 		r->coder[r->nr_coders] = (struct wfs_coder){d.coding, d.word, d.rot, d.field, d.pool, d.grid};
+		uses_grids |= d.coding == WFS_GRID;
+		uses_wide_pools |= d.coding == WFS_WIDE;
 	}
+	if (m->section[WFS_SECTION_GRIDS].comp && !uses_grids)
+		return bad(m, "no coder uses the grids");
+	if (m->section[WFS_SECTION_WIDE_POOLS].comp && !uses_wide_pools)
+		return bad(m, "no coder uses the wide pools");
 	return WFS_OK;
 }
 
@@ -376,15 +444,16 @@ static enum wfs_status check_blocks(const struct meta *m)
 	return WFS_OK;
 }
 
-enum wfs_status wfs_meta_pools(const struct wfs_reader *reader, const u8 *meta, const u8 **pools_ret, size_t *len_ret,
-			       struct wfs_error *err)
+enum wfs_status wfs_meta_pools(const struct wfs_reader *reader, const u8 *meta, bool wide, const u8 **pools_ret,
+			       size_t *len_ret, struct wfs_error *err)
 {
+	const enum wfs_section_kind kind = wide ? WFS_SECTION_WIDE_POOLS : WFS_SECTION_POOLS;
 	struct meta m = {.err = err};
 	enum wfs_status status = parse_directory(&m, wfs_cursor_make(meta, (size_t)reader->head.meta_len));
 
 	if (status == WFS_OK) {
-		*pools_ret = m.section[WFS_SECTION_POOLS].comp;
-		*len_ret = (size_t)m.section[WFS_SECTION_POOLS].comp_len;
+		*pools_ret = m.section[kind].comp;
+		*len_ret = (size_t)m.section[kind].comp_len;
 	}
 	return status;
 }
@@ -398,6 +467,8 @@ enum wfs_status wfs_meta_parse(struct wfs_reader *reader, const u8 *meta, size_t
 		enum wfs_status (*parse)(struct meta *m, const struct body *body);
 	} step[] = {
 		{WFS_SECTION_POOLS, 1, parse_pools},
+		{WFS_SECTION_WIDE_POOLS, 1, parse_wide_pools}, /* may be absent, as the next */
+		{WFS_SECTION_GRIDS, 1, parse_grids},
 		{WFS_SECTION_CODERS, sizeof(struct wfs_disk_coder), parse_coders},
 		{WFS_SECTION_REGIONS, sizeof(struct wfs_disk_region), parse_regions},
 		{WFS_SECTION_HASHES, WFS_HASH_BYTES, parse_hashes},
@@ -408,11 +479,14 @@ enum wfs_status wfs_meta_parse(struct wfs_reader *reader, const u8 *meta, size_t
 	enum wfs_status status = parse_directory(&m, wfs_cursor_make(meta, meta_len));
 
 	/* Pools grow most when they are made ready for decoding. */
-	if (status == WFS_OK && m.section[WFS_SECTION_POOLS].coding != WFS_STORED)
+	if (status == WFS_OK && (m.section[WFS_SECTION_POOLS].coding != WFS_STORED ||
+				 m.section[WFS_SECTION_WIDE_POOLS].coding != WFS_STORED))
 		status = bad(&m, "the pools are not stored");
 	for (size_t i = 0; i < WFS_ARRAY_LEN(step) && status == WFS_OK; i++) {
 		struct body body = {0};
 
+		if (!m.section[step[i].kind].comp)
+			continue;
 		if (step[i].kind == WFS_SECTION_HASHES)
 			status = check_columns(&m);
 		if (status == WFS_OK)

@@ -248,19 +248,25 @@ static u16 add_coder(struct wfs_plan *plan, struct wfs_coder coder)
 	return (u16)plan->nr_coders++;
 }
 
-/* One pool of the split coding and its coder; takes the encode pool over. */
-static u16 add_split(struct wfs_plan *plan, struct wfs_pool_plan *p)
+/* A pool made and its coder; takes the encode pool over. */
+static u16 add_pool(struct wfs_plan *plan, struct wfs_pool_plan *p)
 {
-	u32 pool = plan->nr_pools++;
+	struct wfs_coder coder = {.word = p->split.word, .rot = p->split.rot, .field = p->split.field};
 
-	plan->pool[pool] = p->pool;
-	plan->encode_pool[pool] = p->encode_pool;
-	p->encode_pool = NULL;
-	return add_coder(plan, (struct wfs_coder){.coding = WFS_SPLIT,
-						  .word = p->split.word,
-						  .rot = p->split.rot,
-						  .field = p->split.field,
-						  .pool = (u16)pool});
+	if (p->wide) {
+		coder.coding = WFS_WIDE;
+		coder.pool = (u16)plan->nr_wide_pools++;
+		plan->wide_pool[coder.pool] = p->wide_pool;
+		plan->wide_encode_pool[coder.pool] = p->wide_encode_pool;
+		p->wide_encode_pool = NULL;
+	} else {
+		coder.coding = WFS_SPLIT;
+		coder.pool = (u16)plan->nr_pools++;
+		plan->pool[coder.pool] = p->pool;
+		plan->encode_pool[coder.pool] = p->encode_pool;
+		p->encode_pool = NULL;
+	}
+	return add_coder(plan, coder);
 }
 
 /* Groups, coders and pools from the pools made: group 1 + i is pool plan i's. */
@@ -272,7 +278,10 @@ static bool plan_set_coders(struct wfs_plan *plan, struct wfs_pools *pools)
 	plan->coder = calloc(WFS_NR_FIXED_CODERS + nr * WFS_GROUP_CODERS, sizeof(*plan->coder));
 	plan->pool = calloc(nr, sizeof(*plan->pool));
 	plan->encode_pool = calloc(nr, sizeof(struct wfs_encode_pool *));
-	if (!plan->group || !plan->coder || !plan->pool || !plan->encode_pool)
+	plan->wide_pool = calloc(nr, sizeof(*plan->wide_pool));
+	plan->wide_encode_pool = calloc(nr, sizeof(struct wfs_wide_encode_pool *));
+	if (!plan->group || !plan->coder || !plan->pool || !plan->encode_pool || !plan->wide_pool ||
+	    !plan->wide_encode_pool)
 		return false;
 	plan->coder[WFS_CODER_STORED] = (struct wfs_coder){.coding = WFS_STORED, .word = 1};
 	plan->coder[WFS_CODER_LZ4] = (struct wfs_coder){.coding = WFS_LZ4, .word = 1};
@@ -282,7 +291,7 @@ static bool plan_set_coders(struct wfs_plan *plan, struct wfs_pools *pools)
 	for (u32 i = 0; i < pools->nr; i++) {
 		struct wfs_group *group = &plan->group[1 + i];
 
-		group->coder[group->nr_coders++] = add_split(plan, &pools->plan[i]);
+		group->coder[group->nr_coders++] = add_pool(plan, &pools->plan[i]);
 	}
 	return true;
 }
@@ -322,6 +331,7 @@ enum wfs_status wfs_plan_new(const struct wfs_source *source, const struct wfs_e
 		status = wfs_fail(err, WFS_NO_MEMORY, "out of memory for the plan");
 		goto out;
 	}
+	pools.geometry = &plan->geometry;
 	status = wfs_pools_make(&pools, err);
 	if (status != WFS_OK)
 		goto out;
@@ -348,6 +358,10 @@ void wfs_plan_free(struct wfs_plan *plan)
 		return;
 	for (u32 i = 0; i < plan->nr_pools; i++)
 		wfs_encode_pool_free(plan->encode_pool[i]);
+	for (u32 i = 0; i < plan->nr_wide_pools; i++)
+		wfs_wide_encode_pool_free(plan->wide_encode_pool[i]);
+	free(plan->wide_encode_pool);
+	free(plan->wide_pool);
 	free(plan->encode_pool);
 	free(plan->pool);
 	free(plan->coder);

@@ -9,6 +9,7 @@
 #define WFS_PLAN_H
 
 #include "block.h"
+#include "wide.h"
 #include "classes.h"
 #include "wfs_format.h"
 
@@ -51,10 +52,12 @@ struct wfs_plan {
 	u64 *first_block;  /* nr_regions + 1 */
 	u32 *region_group; /* nr_regions: group of a coded region */
 	struct wfs_group *group;
-	u32 nr_groups, nr_coders, nr_pools;
+	u32 nr_groups, nr_coders, nr_pools, nr_wide_pools;
 	struct wfs_coder *coder;
 	struct wfs_pool *pool;
 	struct wfs_encode_pool **encode_pool;
+	struct wfs_wide_pool *wide_pool;
+	struct wfs_wide_encode_pool **wide_encode_pool;
 	struct wfs_geometry geometry; /* the matrices are the plan's */
 };
 
@@ -109,6 +112,7 @@ enum wfs_status wfs_spans_sniff(const struct wfs_source *source, unsigned nr_thr
 struct wfs_pools {
 	const struct wfs_source *source;
 	const struct wfs_encode_opts *opts;
+	const struct wfs_geometry *geometry;
 	struct wfs_spans *spans;
 	u32 nr;
 	struct wfs_pool_plan *plan;
@@ -118,9 +122,11 @@ struct wfs_pool_plan {
 	struct wfs_split split;
 	size_t first_span, last_span;
 	u64 data_len;
-	bool pays;
+	bool pays, wide; /* wide: the wide coding serves it, not the split one */
 	struct wfs_pool pool;
 	struct wfs_encode_pool *encode_pool;
+	struct wfs_wide_pool wide_pool;
+	struct wfs_wide_encode_pool *wide_encode_pool;
 	enum wfs_status status;
 	struct wfs_error error;
 };

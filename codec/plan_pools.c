@@ -33,6 +33,21 @@ static enum wfs_status no_memory(struct wfs_error *err)
 	return wfs_fail(err, WFS_NO_MEMORY, "out of memory for the tables");
 }
 
+static void pool_free(struct wfs_pool_plan *p)
+{
+	wfs_encode_pool_free(p->encode_pool);
+	wfs_wide_encode_pool_free(p->wide_encode_pool);
+	p->encode_pool = NULL;
+	p->wide_encode_pool = NULL;
+}
+
+/* Whether the wide coding serves a class: always where only bytes as a whole mean something, everything at level max.
+ */
+static bool is_wide(const struct wfs_pools *pools, unsigned class)
+{
+	return class == WFS_CLASS_BYTES || (class != WFS_CLASS_NONE && pools->opts->level == WFS_LEVEL_MAX);
+}
+
 /* ---- assigning ---- */
 
 /* Appends len bytes of s from `from` on to the state's pool, opening it when these are its first. */
@@ -84,15 +99,19 @@ static enum wfs_status assign_all(struct wfs_pools *pools, struct wfs_error *err
 {
 	struct class_state class[WFS_NR_CLASSES] = {0};
 	struct wfs_spans out = {0};
-	unsigned nr = 0;
+	unsigned nr = 0, nr_wide = 0;
 	bool good = true;
 
 	for (size_t i = 0; i < pools->spans->nr; i++)
 		class[pools->spans->span[i].class].total += pools->spans->span[i].len;
+	for (unsigned k = WFS_CLASS_NONE + 1; k < WFS_NR_CLASSES; k++)
+		nr_wide += is_wide(pools, k) && class[k].total;
+	nr_wide = WFS_MAX(nr_wide, 1u);
 	for (unsigned k = WFS_CLASS_NONE + 1; k < WFS_NR_CLASSES; k++) {
 		u64 wanted = (class[k].total + POOL_BYTES / 2) / POOL_BYTES;
+		u64 most = is_wide(pools, k) ? WFS_MAX_WIDE_POOLS / nr_wide : MAX_POOLS_PER_CLASS;
 
-		class[k].nr = (unsigned)WFS_MIN(WFS_MAX(wanted, 1), (u64)MAX_POOLS_PER_CLASS);
+		class[k].nr = (unsigned)WFS_MIN(WFS_MAX(wanted, 1), most);
 		class[k].part = WFS_CEIL_DIV(class[k].total, (u64) class[k].nr);
 		nr += class[k].nr;
 	}
@@ -127,23 +146,55 @@ static u64 span_words(const struct wfs_span *s)
 	return s->len > head ? (s->len - head) / word : 0;
 }
 
-/* Sample number index of a span, moved to where a segment of a block will begin: blocks are cut at multiples of their
- * size in the file, wherever rows begin. */
-static enum wfs_status add_sample(const struct wfs_pools *pools, struct wfs_trainer *trainer, const struct wfs_span *s,
+/* Words that a sample wants, and where it starts: at or before `at`, not before `start`. */
+struct sample_place {
+	u64 at;
+	unsigned nr_words;
+};
+
+/* For the split coding: where a segment of a block will begin. Blocks are cut at multiples of their size in the file,
+ * wherever rows begin. */
+static struct sample_place split_sample(const struct wfs_trainer *trainer, unsigned word, u64 start, u64 at)
+{
+	unsigned wanted = wfs_trainer_wanted(trainer);
+	u64 back = (at - at % word) % ((u64)wanted * word);
+
+	return (struct sample_place){at - WFS_MIN(back, at - start), wanted};
+}
+
+/* For the wide coding: a segment along the rows of the matrix that lies there. */
+static struct sample_place wide_sample(const struct wfs_geometry *geometry, unsigned word, u64 start, u64 at)
+{
+	const struct wfs_matrix *m = &geometry->matrix[wfs_geometry_find(geometry, at)];
+	bool inside = m < geometry->matrix + geometry->nr && m->raw_off <= at && m->word == word;
+	unsigned wanted = wfs_wide_segment_words(inside ? m->cols : 0);
+	u64 back = inside ? (at - m->raw_off) % ((u64)wanted * word) : 0;
+
+	return (struct sample_place){at - WFS_MIN(back, at - start) / word * word, wanted};
+}
+
+/* Of one of them. */
+struct trainers {
+	struct wfs_trainer *split;
+	struct wfs_wide_trainer *wide;
+};
+
+/* Sample number index of a span. */
+static enum wfs_status add_sample(const struct wfs_pools *pools, struct trainers *trainers, const struct wfs_span *s,
 				  u64 index, struct wfs_error *err)
 {
-	const unsigned word = wfs_class_split(s->class).word, wanted = wfs_trainer_wanted(trainer);
-	const u64 start = s->off + (word - s->phase) % word, seg_bytes = (u64)wanted * word;
-	u64 at = start + index * SAMPLE_WORDS * word, back = (at - at % word) % seg_bytes, nr;
-	u8 raw[WFS_TRAIN_WORDS * 8];
-	enum wfs_status status;
+	const unsigned word = wfs_class_split(s->class).word;
+	const u64 start = s->off + (word - s->phase) % word, at = start + index * SAMPLE_WORDS * word;
+	struct sample_place place = trainers->wide ? wide_sample(pools->geometry, word, start, at)
+						   : split_sample(trainers->split, word, start, at);
+	u64 nr = WFS_MIN(span_words(s) - (place.at - start) / word, (u64)place.nr_words);
+	u8 raw[WFS_MAX((int)WFS_TRAIN_WORDS, (int)WFS_WIDE_TRAIN_WORDS) * 8];
+	enum wfs_status status = wfs_source_read(pools->source, raw, (size_t)(nr * word), place.at, err);
 
-	at -= WFS_MIN(back, at - start);
-	nr = WFS_MIN(span_words(s) - (at - start) / word, (u64)wanted);
-	status = wfs_source_read(pools->source, raw, (size_t)(nr * word), at, err);
-
-	if (status == WFS_OK)
-		wfs_trainer_add(trainer, raw, (size_t)nr);
+	if (status == WFS_OK && trainers->wide)
+		wfs_wide_trainer_add(trainers->wide, raw, (size_t)nr);
+	else if (status == WFS_OK)
+		wfs_trainer_add(trainers->split, raw, (size_t)nr);
 	return status;
 }
 
@@ -159,7 +210,7 @@ static void prefetch(const struct wfs_source *source, const struct wfs_span *s)
 
 /* Adds samples spread evenly over all data of the pool, as many as the trainer takes. */
 static enum wfs_status add_samples(const struct wfs_pools *pools, const struct wfs_pool_plan *p,
-				   struct wfs_trainer *trainer, struct wfs_error *err)
+				   struct trainers *trainers, struct wfs_error *err)
 {
 	u64 total = 0, before = 0, wanted, k = 0;
 	enum wfs_status status = WFS_OK;
@@ -179,7 +230,7 @@ static enum wfs_status add_samples(const struct wfs_pools *pools, const struct w
 		/* Sample k of the pool is number k * total / wanted of all; total * 6,000 fits 64 bits up to 2^62
 		 * bytes. */
 		for (; k < wanted && k * total / wanted < before + nr && status == WFS_OK; k++)
-			status = add_sample(pools, trainer, s, k * total / wanted - before, err);
+			status = add_sample(pools, trainers, s, k * total / wanted - before, err);
 		before += nr;
 	}
 	return status;
@@ -192,9 +243,11 @@ static enum wfs_status span_gain(const struct wfs_pools *pools, const struct wfs
 				 u8 *buf, struct wfs_encode_scratch *scratch, u64 *gain, struct wfs_error *err)
 {
 	const struct wfs_coder lz4 = {.coding = WFS_LZ4, .word = 1};
-	struct wfs_coder coder = {
-		.coding = WFS_SPLIT, .word = p->split.word, .rot = p->split.rot, .field = p->split.field};
-	const struct wfs_encode_tables tables = {.split = p->encode_pool};
+	const struct wfs_coder coder = {.coding = p->wide ? WFS_WIDE : WFS_SPLIT,
+					.word = p->split.word,
+					.rot = p->split.rot,
+					.field = p->split.field};
+	const struct wfs_encode_tables tables = {.split = p->encode_pool, .wide = p->wide_encode_pool};
 	u64 block = (u64)1 << pools->opts->block_log2, len;
 	struct wfs_place place;
 
@@ -206,7 +259,9 @@ static enum wfs_status span_gain(const struct wfs_pools *pools, const struct wfs
 		status = wfs_source_read(pools->source, buf, (size_t)len, at, err);
 		if (status != WFS_OK)
 			return status;
-		place = (struct wfs_place){.raw_off = at, .phase = (unsigned)((s->phase + (at - s->off)) % 8)};
+		place = (struct wfs_place){.raw_off = at,
+					   .phase = (unsigned)((s->phase + (at - s->off)) % 8),
+					   .geometry = pools->geometry};
 		plain = wfs_payload_encode(&lz4, &tables, pools->opts->cpu, &place, buf, (size_t)len, buf + block,
 					   scratch);
 		coded = wfs_payload_encode(&coder, &tables, pools->opts->cpu, &place, buf, (size_t)len, buf + block,
@@ -219,40 +274,61 @@ static enum wfs_status span_gain(const struct wfs_pools *pools, const struct wfs
 static enum wfs_status try_pool(const struct wfs_pools *pools, struct wfs_pool_plan *p, struct wfs_error *err)
 {
 	struct wfs_encode_scratch *scratch = wfs_encode_scratch_new();
-	u8 *buf = malloc((size_t)2 << pools->opts->block_log2), bytes[WFS_POOL_MAX_BYTES];
+	u8 *buf = malloc((size_t)2 << pools->opts->block_log2),
+	   bytes[WFS_MAX((int)WFS_POOL_MAX_BYTES, (int)WFS_WIDE_POOL_MAX_BYTES)];
 	enum wfs_status status = scratch && buf ? WFS_OK : no_memory(err);
-	u64 gain = 0, cost = 2 * (wfs_pool_write(&p->pool, bytes) + sizeof(struct wfs_disk_coder));
+	u64 gain = 0, cost = sizeof(struct wfs_disk_coder);
 
 	for (size_t i = p->first_span; i <= p->last_span && status == WFS_OK; i++)
 		if (serves(pools, p, &pools->spans->span[i]))
 			status = span_gain(pools, p, &pools->spans->span[i], buf, scratch, &gain, err);
-	p->pays = gain > cost;
+	cost += p->wide ? wfs_wide_pool_write(&p->wide_pool, bytes) : wfs_pool_write(&p->pool, bytes);
+	p->pays = gain > 2 * cost; /* the metadata is stored twice */
 	free(buf);
 	wfs_encode_scratch_free(scratch);
 	return status;
+}
+
+static enum wfs_status train_split(const struct wfs_pools *pools, struct wfs_pool_plan *p, struct wfs_error *err)
+{
+	/* Long segments are quickly given their tables. */
+	const unsigned min_seg_log2 = pools->opts->level == WFS_LEVEL_FAST ? 11 : 9;
+	struct trainers trainers = {.split = wfs_trainer_new(p->split)};
+	enum wfs_status status = trainers.split ? add_samples(pools, p, &trainers, err) : no_memory(err);
+
+	if (status == WFS_OK && wfs_trainer_finish(trainers.split, min_seg_log2, &p->pool) != WFS_OK)
+		status = no_memory(err);
+	wfs_trainer_free(trainers.split);
+	if (status != WFS_OK)
+		return status;
+	p->encode_pool = wfs_encode_pool_new(&p->pool, p->split);
+	return p->encode_pool ? WFS_OK : no_memory(err);
+}
+
+static enum wfs_status train_wide(const struct wfs_pools *pools, struct wfs_pool_plan *p, struct wfs_error *err)
+{
+	struct trainers trainers = {.wide = wfs_wide_trainer_new(p->split, p->data_len / p->split.word)};
+	enum wfs_status status = trainers.wide ? add_samples(pools, p, &trainers, err) : no_memory(err);
+
+	if (status == WFS_OK && wfs_wide_trainer_finish(trainers.wide, &p->wide_pool, &p->split) != WFS_OK)
+		status = no_memory(err);
+	wfs_wide_trainer_free(trainers.wide);
+	if (status != WFS_OK)
+		return status;
+	p->wide_encode_pool = wfs_wide_encode_pool_new(&p->wide_pool, p->split);
+	return p->wide_encode_pool ? WFS_OK : no_memory(err);
 }
 
 static void make_pool(void *ctx, size_t index)
 {
 	const struct wfs_pools *pools = ctx;
 	struct wfs_pool_plan *p = &pools->plan[index];
-	/* Long segments are quickly given their tables. */
-	const unsigned min_seg_log2 = pools->opts->level == WFS_LEVEL_FAST ? 11 : 9;
-	struct wfs_trainer *trainer;
 
 	p->split = wfs_class_split(p->class);
-	trainer = wfs_trainer_new(p->split);
+	p->wide = is_wide(pools, p->class);
 	p->pays = true;
-	p->status = trainer ? add_samples(pools, p, trainer, &p->error) : no_memory(&p->error);
-	if (p->status == WFS_OK && wfs_trainer_finish(trainer, min_seg_log2, &p->pool) != WFS_OK)
-		p->status = no_memory(&p->error);
-	wfs_trainer_free(trainer);
-	if (p->status != WFS_OK)
-		return;
-	p->encode_pool = wfs_encode_pool_new(&p->pool, p->split);
-	if (!p->encode_pool)
-		p->status = no_memory(&p->error);
-	else if (p->data_len < TRIAL_MAX_BYTES)
+	p->status = p->wide ? train_wide(pools, p, &p->error) : train_split(pools, p, &p->error);
+	if (p->status == WFS_OK && p->data_len < TRIAL_MAX_BYTES)
 		p->status = try_pool(pools, p, &p->error);
 }
 
@@ -296,7 +372,7 @@ enum wfs_status wfs_pools_make(struct wfs_pools *pools, struct wfs_error *err)
 	}
 	if (status == WFS_OK) {
 		for (u32 i = nr; i < pools->nr; i++)
-			wfs_encode_pool_free(pools->plan[i].encode_pool);
+			pool_free(&pools->plan[i]);
 		pools->nr = nr;
 	}
 	free(number);
@@ -306,6 +382,6 @@ enum wfs_status wfs_pools_make(struct wfs_pools *pools, struct wfs_error *err)
 void wfs_pools_free(struct wfs_pools *pools)
 {
 	for (u32 i = 0; pools->plan && i < pools->nr; i++)
-		wfs_encode_pool_free(pools->plan[i].encode_pool);
+		pool_free(&pools->plan[i]);
 	free(pools->plan);
 }

@@ -119,7 +119,9 @@ enum wfs_status wfs_block_decode(const struct wfs_reader *reader, const struct w
 {
 	const struct wfs_coder *coder = &reader->coder[block->coder];
 	const struct wfs_decode_tables tables = {
-		.split = coder->coding == WFS_SPLIT ? reader->pool[coder->pool] : NULL,
+		.split = coder->coding == WFS_SPLIT || coder->coding == WFS_GRID ? reader->pool[coder->pool] : NULL,
+		.wide = coder->coding == WFS_WIDE ? reader->wide_pool[coder->pool] : NULL,
+		.grid = coder->coding == WFS_GRID ? &reader->grid[coder->grid] : NULL,
 	};
 	const char *reason = NULL;
 	enum wfs_status status = wfs_payload_decode(coder, &tables, &reader->kernels, block->phase, comp,

@@ -1,4 +1,5 @@
 /* reencode.c - encode blocks of an open container again, with its own coders: for benchmarks and tests. */
+#include "plan.h"
 #include "container.h"
 
 #include <stdlib.h>
@@ -7,11 +8,18 @@ struct wfs_reencoder {
 	const struct wfs_reader *reader;
 	enum wfs_cpu cpu;
 	struct wfs_encode_scratch *scratch;
-	struct wfs_encode_pool **pool; /* one for each coder; NULL where it has no split */
+	struct wfs_geometry geometry;
+	struct wfs_encode_tables *tables; /* one for each coder; NULL where it has none */
+};
+
+/* The pools as they are stored. */
+struct stored_pools {
+	struct wfs_pool *pool;
+	struct wfs_wide_pool *wide_pool;
 };
 
 /* The reader keeps pools only in the form for decoding, so the metadata is read again. */
-static enum wfs_status load_pools(const struct wfs_reader *reader, struct wfs_pool *pool, struct wfs_error *err)
+static enum wfs_status load_pools(const struct wfs_reader *reader, struct stored_pools *pools, struct wfs_error *err)
 {
 	const u8 *bytes = NULL;
 	const char *reason = NULL;
@@ -21,24 +29,84 @@ static enum wfs_status load_pools(const struct wfs_reader *reader, struct wfs_po
 	enum wfs_status status = wfs_meta_load(reader, &meta, &from_copy_b, err);
 
 	if (status == WFS_OK)
-		status = wfs_meta_pools(reader, meta, &bytes, &len, err);
-	for (u32 i = 0; i < reader->nr_pools && status == WFS_OK; i++) {
-		status = wfs_pool_parse(bytes, len, &pool[i], &used, &reason);
+		status = wfs_meta_pools(reader, meta, false, &bytes, &len, err);
+	for (u32 i = 0; i < reader->nr_pools && status == WFS_OK; i++, bytes += used, len -= used) {
+		status = wfs_pool_parse(bytes, len, &pools->pool[i], &used, &reason);
 		if (status != WFS_OK) {
 			wfs_fail(err, status, reason);
 			break;
 		}
-		bytes += used;
-		len -= used;
+	}
+	if (status == WFS_OK)
+		status = wfs_meta_pools(reader, meta, true, &bytes, &len, err);
+	for (u32 i = 0; i < reader->nr_wide_pools && status == WFS_OK; i++, bytes += used, len -= used) {
+		status = wfs_wide_pool_parse(bytes, len, &pools->wide_pool[i], &used, &reason);
+		if (status != WFS_OK) {
+			wfs_fail(err, status, reason);
+			break;
+		}
 	}
 	free(meta);
+	return status;
+}
+
+static bool tables_make(struct wfs_reencoder *r, const struct stored_pools *pools)
+{
+	for (u32 i = 0; i < r->reader->nr_coders; i++) {
+		const struct wfs_coder *c = &r->reader->coder[i];
+		const struct wfs_split s = wfs_split_make(c->word, c->rot, c->field);
+
+		if (c->coding == WFS_SPLIT)
+			r->tables[i].split = wfs_encode_pool_new(&pools->pool[c->pool], s);
+		if (c->coding == WFS_WIDE)
+			r->tables[i].wide = wfs_wide_encode_pool_new(&pools->wide_pool[c->pool], s);
+		if ((c->coding == WFS_SPLIT && !r->tables[i].split) || (c->coding == WFS_WIDE && !r->tables[i].wide))
+			return false;
+	}
+	return true;
+}
+
+/* What geometry_make reads the original with. */
+struct original {
+	const struct wfs_reader *reader;
+	struct wfs_scratch *scratch;
+};
+
+static enum wfs_status original_read(void *ctx, void *buf, size_t len, u64 off)
+{
+	const struct original *o = ctx;
+
+	return wfs_reader_read(o->reader, off, buf, len, o->scratch, NULL);
+}
+
+/* The geometry that the encoder had: that of the original's tensors. */
+static enum wfs_status geometry_make(struct wfs_reencoder *r, struct wfs_error *err)
+{
+	struct original o = {r->reader, wfs_scratch_new()};
+	struct wfs_tensors none = {0}, *tensors = NULL;
+	enum wfs_status status = WFS_NO_MEMORY;
+
+	if (o.scratch)
+		status = wfs_safetensors_scan(original_read, &o, r->reader->head.raw_len, &tensors, err);
+	else
+		wfs_fail(err, status, "out of memory for encoding");
+	if (status == WFS_OK || status == WFS_NOT_CONTAINER) {
+		status = WFS_OK;
+		if (!wfs_geometry_make(tensors ? tensors : &none, r->reader->head.raw_len, &r->geometry))
+			status = wfs_fail(err, WFS_NO_MEMORY, "out of memory for encoding");
+	}
+	wfs_tensors_free(tensors);
+	wfs_scratch_free(o.scratch);
 	return status;
 }
 
 enum wfs_status wfs_reencoder_new(const struct wfs_reader *reader, enum wfs_cpu cpu,
 				  struct wfs_reencoder **reencoder_ret, struct wfs_error *err)
 {
-	struct wfs_pool *pool = calloc((size_t)reader->nr_pools + 1, sizeof(*pool));
+	struct stored_pools pools = {
+		calloc((size_t)reader->nr_pools + 1, sizeof(*pools.pool)),
+		calloc((size_t)reader->nr_wide_pools + 1, sizeof(*pools.wide_pool)),
+	};
 	struct wfs_reencoder *r = calloc(1, sizeof(*r));
 	enum wfs_status status;
 
@@ -47,9 +115,9 @@ enum wfs_status wfs_reencoder_new(const struct wfs_reader *reader, enum wfs_cpu 
 			.reader = reader,
 			.cpu = cpu == WFS_CPU_AUTO ? wfs_cpu_best() : cpu,
 			.scratch = wfs_encode_scratch_new(),
-			.pool = calloc((size_t)reader->nr_coders + 1, sizeof(struct wfs_encode_pool *)),
+			.tables = calloc((size_t)reader->nr_coders + 1, sizeof(struct wfs_encode_tables)),
 		};
-	if (!pool || !r || !r->scratch || !r->pool) {
+	if (!pools.pool || !pools.wide_pool || !r || !r->scratch || !r->tables) {
 		status = wfs_fail(err, WFS_NO_MEMORY, "out of memory for encoding");
 		goto out;
 	}
@@ -57,23 +125,19 @@ enum wfs_status wfs_reencoder_new(const struct wfs_reader *reader, enum wfs_cpu 
 		status = wfs_fail(err, WFS_BAD_ARGUMENT, "this machine cannot run that CPU variant");
 		goto out;
 	}
-	status = load_pools(reader, pool, err);
-	for (u32 i = 0; i < reader->nr_coders && status == WFS_OK; i++) {
-		const struct wfs_coder *c = &reader->coder[i];
-
-		if (c->coding != WFS_SPLIT)
-			continue;
-		r->pool[i] = wfs_encode_pool_new(&pool[c->pool], wfs_split_make(c->word, c->rot, c->field));
-		if (!r->pool[i])
-			status = wfs_fail(err, WFS_NO_MEMORY, "out of memory for encoding");
-	}
+	status = load_pools(reader, &pools, err);
+	if (status == WFS_OK && !tables_make(r, &pools))
+		status = wfs_fail(err, WFS_NO_MEMORY, "out of memory for encoding");
+	if (status == WFS_OK)
+		status = geometry_make(r, err);
 	if (status == WFS_OK) {
 		*reencoder_ret = r;
 		r = NULL;
 	}
 out:
 	wfs_reencoder_free(r);
-	free(pool);
+	free(pools.pool);
+	free(pools.wide_pool);
 	return status;
 }
 
@@ -81,18 +145,22 @@ void wfs_reencoder_free(struct wfs_reencoder *reencoder)
 {
 	if (!reencoder)
 		return;
-	for (u32 i = 0; reencoder->pool && i < reencoder->reader->nr_coders; i++)
-		wfs_encode_pool_free(reencoder->pool[i]);
-	free(reencoder->pool);
+	for (u32 i = 0; reencoder->tables && i < reencoder->reader->nr_coders; i++) {
+		/* ours alone until now */
+		wfs_encode_pool_free((struct wfs_encode_pool *)reencoder->tables[i].split);
+		wfs_wide_encode_pool_free((struct wfs_wide_encode_pool *)reencoder->tables[i].wide);
+	}
+	free(reencoder->tables);
+	free(reencoder->geometry.matrix);
 	wfs_encode_scratch_free(reencoder->scratch);
 	free(reencoder);
 }
 
 size_t wfs_block_reencode(struct wfs_reencoder *reencoder, const struct wfs_block *block, const void *raw, void *comp)
 {
-	const struct wfs_encode_tables tables = {.split = reencoder->pool[block->coder]};
-	const struct wfs_place place = {.raw_off = block->raw_off, .phase = block->phase};
+	const struct wfs_place place = {
+		.raw_off = block->raw_off, .phase = block->phase, .geometry = &reencoder->geometry};
 
-	return wfs_payload_encode(&reencoder->reader->coder[block->coder], &tables, reencoder->cpu, &place, raw,
-				  block->raw_len, comp, reencoder->scratch);
+	return wfs_payload_encode(&reencoder->reader->coder[block->coder], &reencoder->tables[block->coder],
+				  reencoder->cpu, &place, raw, block->raw_len, comp, reencoder->scratch);
 }
