@@ -1,0 +1,310 @@
+/* grid_search.c - the scale of a tile: what is tried and in which order. The work on words is a kernel's. */
+#include "grid_search.h"
+
+#include <float.h>
+#include <math.h>
+
+enum {
+	SIGN = 0x80000000,
+	MIN_SCALE = (127 - 100) << WFS_MANTISSA_BITS, /* 2^-100 */
+	MAX_SCALE = ((127 + 100) << WFS_MANTISSA_BITS) - 1,
+	FEW_VALUES = 16,   /* all are tried in order */
+	MISFIT_PART = 64,  /* of a tile's words may be misfits */
+	MISFIT_TRIES = 3,  /* largest words that may be misfits themselves */
+	DENSE_VALUES = 48, /* below, a BF16 word tells its value whatever the scale */
+};
+
+/* ---- rules ---- */
+
+/* Magnitudes of one sign, ascending; returns how many. */
+static unsigned magnitudes(const struct wfs_grid *grid, unsigned sign, u32 *m)
+{
+	unsigned nr = 0;
+
+	if (!(grid->flags & WFS_GRID_SIGNED)) {
+		for (unsigned i = 1; i < grid->nb; i++)
+			m[nr++] = grid->base[i];
+	} else if (!sign) {
+		for (unsigned i = 0; i < grid->nb; i++)
+			if (!(grid->base[i] & SIGN) && grid->base[i])
+				m[nr++] = grid->base[i];
+	} else {
+		for (unsigned i = grid->nb; i-- > 0;)
+			if (grid->base[i] & SIGN && grid->base[i] != SIGN)
+				m[nr++] = grid->base[i] & ~(u32)SIGN;
+	}
+	return nr;
+}
+
+/* Number i of the values that rounding to r->mantissa bits makes. */
+static float rounded_value(const struct wfs_search_rule *r, unsigned i)
+{
+	const unsigned normal = 1u << r->mantissa, shift = WFS_MANTISSA_BITS - r->mantissa;
+
+	if (i >= normal)
+		return wfs_f32_of_bits(r->min_normal + ((i - normal) << shift));
+	return wfs_f32_of_bits(r->min_normal + (i << shift)) - wfs_f32_of_bits(r->min_normal);
+}
+
+static float value_of(const struct wfs_search_rule *r, unsigned sign, unsigned i)
+{
+	return r->looked_up ? r->value[sign][i - 1] : rounded_value(r, i);
+}
+
+/* Whether the magnitudes are those of numbers with a mantissa of so many bits and a smallest exponent. */
+static bool rounding_fits(struct wfs_search_rule *r, unsigned mantissa, u32 unit, u32 m[2][WFS_GRID_MAX_BASE])
+{
+	if (unit & ((1u << WFS_MANTISSA_BITS) - 1) || unit >> WFS_MANTISSA_BITS > 200)
+		return false;
+	r->mantissa = (u8)mantissa;
+	r->min_normal = unit + (mantissa << WFS_MANTISSA_BITS);
+	for (unsigned sign = 0; sign < 2; sign++)
+		for (unsigned i = 0; i < r->nr_values[sign]; i++)
+			if (wfs_f32_bits(rounded_value(r, i + 1)) != m[sign][i])
+				return false;
+	return true;
+}
+
+static bool look_up(struct wfs_search_rule *r, u32 m[2][WFS_GRID_MAX_BASE])
+{
+	r->looked_up = true;
+	for (unsigned sign = 0; sign < 2; sign++) {
+		if (r->nr_values[sign] > WFS_SEARCH_TABLE)
+			return false;
+		for (unsigned i = 0; i < WFS_SEARCH_TABLE; i++) {
+			bool there = i < r->nr_values[sign];
+			float before = i ? r->value[sign][i - 1] : 0;
+
+			r->value[sign][i] = there ? wfs_f32_of_bits(m[sign][i]) : before;
+			r->limit[sign][i] = there ? before + (r->value[sign][i] - before) / 2 : FLT_MAX;
+		}
+	}
+	return true;
+}
+
+static void set_codes(const struct wfs_grid *grid, struct wfs_search_rule *r)
+{
+	unsigned below = 0;
+	bool has_zero = false;
+
+	if (!(grid->flags & WFS_GRID_SIGNED)) {
+		r->origin[0] = 0;
+		r->origin[1] = (grid->flags & WFS_GRID_NEG1) ? 127 : 128;
+		r->step[0] = r->step[1] = 1;
+		r->zero[1] = (grid->flags & WFS_GRID_NEG1) ? 0 : 128;
+		return;
+	}
+	for (unsigned i = 0; i < grid->nb; i++) {
+		below += grid->base[i] & SIGN && grid->base[i] != SIGN;
+		has_zero |= !(grid->base[i] & ~(u32)SIGN);
+	}
+	r->origin[0] = (int)below - !has_zero;
+	r->origin[1] = (int)below;
+	r->step[0] = 1;
+	r->step[1] = -1;
+	/* An entry behind the last one stands for 0, too. */
+	r->zero[0] = r->zero[1] = (u8)(has_zero ? below : WFS_MIN(grid->nb, 255u));
+}
+
+/* Products with every value must be normal numbers below 2^127. */
+static void set_valid(struct wfs_search_rule *r, u32 smallest, u32 largest)
+{
+	const float low = 0x1p-126f / wfs_f32_of_bits(smallest), high = 0x1p127f / wfs_f32_of_bits(largest);
+
+	r->valid.low = WFS_MAX(wfs_f32_bits(low) + 1, (u32)MIN_SCALE);
+	r->valid.high = WFS_MIN(wfs_f32_bits(high) - 1, (u32)MAX_SCALE);
+}
+
+/* A BF16 word is known up to 2^-8 of it, and so is a scale that only the largest word tells. */
+static void set_dense(struct wfs_search_rule *r, u32 smallest, u32 largest)
+{
+	const float unit = wfs_f32_of_bits(smallest);
+
+	r->small = DENSE_VALUES * unit;
+	r->near = 0.375f * unit;
+	r->dense = r->output == WFS_GRID_BF16 && !r->looked_up && wfs_f32_of_bits(r->min_normal) > r->small &&
+		   wfs_f32_of_bits(largest) > r->small;
+}
+
+bool wfs_search_rule_make(const struct wfs_grid *grid, struct wfs_search_rule *rule_ret)
+{
+	struct wfs_search_rule r = {.op = grid->op, .output = grid->output};
+	u32 m[2][WFS_GRID_MAX_BASE], smallest = UINT32_MAX, largest = 0;
+	bool fits = false;
+
+	if (grid->op == WFS_GRID_PALETTE)
+		return false;
+	for (unsigned sign = 0; sign < 2; sign++) {
+		r.nr_values[sign] = magnitudes(grid, sign, m[sign]);
+		if (!r.nr_values[sign])
+			continue;
+		r.largest[sign] = m[sign][r.nr_values[sign] - 1];
+		smallest = WFS_MIN(smallest, m[sign][0]);
+		largest = WFS_MAX(largest, r.largest[sign]);
+	}
+	/* Values below 2^-64 or above 2^64 would lead to quotients out of range. */
+	if (smallest < (127 - 64) << WFS_MANTISSA_BITS || largest > (127 + 64) << WFS_MANTISSA_BITS)
+		return false;
+	for (unsigned mantissa = 8; mantissa-- > 0 && !fits;)
+		fits = rounding_fits(&r, mantissa, smallest, m);
+	if (!fits && !look_up(&r, m))
+		return false;
+	if ((grid->flags & WFS_GRID_NEG1))
+		r.nr_values[1] = WFS_MIN(r.nr_values[1], grid->nb - 1u);
+	set_dense(&r, smallest, largest);
+	set_codes(grid, &r);
+	set_valid(&r, smallest, largest);
+	*rule_ret = r;
+	return r.valid.low <= r.valid.high;
+}
+
+/* ---- scales ---- */
+
+unsigned wfs_scale_bits(const struct wfs_scale_range *range)
+{
+	u32 differ = (range->low - 1) ^ range->high; /* not 0 */
+	unsigned zeros = 31 - (unsigned)__builtin_clz(differ);
+
+	return zeros < WFS_MANTISSA_BITS ? WFS_MANTISSA_BITS - zeros : 0;
+}
+
+/* The scales under which the value gives the word. false: none that is valid. */
+static bool range_of(const struct wfs_search_rule *r, u32 x, float value, struct wfs_scale_range *range_ret)
+{
+	u32 low, high;
+
+	wfs_word_borders(r->op, r->output, x, &low, &high);
+	range_ret->low = (u32)WFS_MAX(wfs_scale_from(low, value), (int32_t)r->valid.low);
+	range_ret->high = (u32)WFS_MIN(wfs_scale_to(high, value), (int32_t)r->valid.high);
+	return range_ret->low <= range_ret->high;
+}
+
+static bool intersect(struct wfs_scale_range *range, const struct wfs_scale_range *with)
+{
+	struct wfs_scale_range both = {WFS_MAX(range->low, with->low), WFS_MIN(range->high, with->high)};
+
+	if (both.low > both.high)
+		return false;
+	*range = both;
+	return true;
+}
+
+static u32 unrotated(u32 key)
+{
+	return key >> 1 | key << 31;
+}
+
+/* The words as if the largest one were its sign's value number i. */
+static bool try_value(const struct wfs_search_rule *rule, const struct wfs_search_kernel *kernel, const u32 *x,
+		      size_t nr, u32 largest, unsigned i, struct wfs_scale_range *range_ret)
+{
+	return range_of(rule, largest, value_of(rule, largest >> 31, i), range_ret) &&
+	       kernel->narrow(rule, x, nr, range_ret);
+}
+
+/* ---- misfits ---- */
+
+/* Cuts range by the words one after the other, forward or backward, and counts those that do not agree with the ones
+ * before; these become 0 if `drop` is set. false: more than most. */
+static bool agree(const struct wfs_search_rule *rule, u32 *x, size_t nr, bool backward, bool drop, size_t most,
+		  struct wfs_scale_range *range)
+{
+	size_t misfits = 0;
+
+	for (size_t k = 0; k < nr; k++) {
+		u32 *word = &x[backward ? nr - 1 - k : k];
+		float scale = wfs_f32_of_bits(range->low + (range->high - range->low) / 2);
+		float number = wfs_word_middle(rule->op, *word) / scale;
+		float value = wfs_nearest_value(rule, *word >> 31, number);
+		struct wfs_scale_range own;
+
+		if (!(*word & ~(u32)SIGN) || (rule->dense && fabsf(number - value) > rule->near))
+			continue;
+		if (value > 0 && range_of(rule, *word, value, &own) && intersect(range, &own))
+			continue;
+		if (drop)
+			*word = 0;
+		if (++misfits > most)
+			return false;
+	}
+	return true;
+}
+
+/* The largest key (wfs_search_kernel.largest) below one. */
+static u32 next_largest(const u32 *x, size_t nr, u32 below)
+{
+	u32 best = 0;
+
+	for (size_t i = 0; i < nr; i++) {
+		u32 key = x[i] << 1 | x[i] >> 31;
+
+		if (key > best && key < below)
+			best = key;
+	}
+	return best;
+}
+
+static bool search_with_misfits(const struct wfs_search_rule *rule, const struct wfs_search_kernel *kernel, u32 *x,
+				size_t nr, u32 key, unsigned *hint, struct wfs_scale_range *range_ret)
+{
+	const size_t most = 2 + nr / MISFIT_PART;
+
+	for (unsigned tries = 0; tries < MISFIT_TRIES && key > 1; tries++, key = next_largest(x, nr, key)) {
+		u32 largest = unrotated(key);
+
+		for (unsigned i = rule->nr_values[largest >> 31]; i > 0; i--) {
+			struct wfs_scale_range first, range;
+
+			if (!range_of(rule, largest, value_of(rule, largest >> 31, i), &first))
+				continue;
+			for (unsigned backward = 0; backward < 2; backward++) {
+				range = first;
+				if (!agree(rule, x, nr, backward, false, most, &range))
+					continue;
+				range = first;
+				(void)agree(rule, x, nr, backward, true, most, &range);
+				if (!kernel->narrow(rule, x, nr, &range))
+					continue;
+				*hint = i;
+				*range_ret = range;
+				return true;
+			}
+		}
+	}
+	return false;
+}
+
+/* ---- tiles ---- */
+
+enum wfs_tile_kind wfs_tile_search(const struct wfs_search_rule *rule, const struct wfs_search_kernel *kernel, u32 *x,
+				   size_t nr, bool strict, unsigned *hint, struct wfs_scale_range *range_ret)
+{
+	const u32 key = kernel->largest(x, nr), largest = unrotated(key);
+	const unsigned nr_values = rule->nr_values[largest >> 31];
+	const unsigned first = nr_values > FEW_VALUES && *hint <= nr_values ? *hint : 0;
+
+	if (key <= 1)
+		return WFS_TILE_ZERO;
+	if (first && try_value(rule, kernel, x, nr, largest, first, range_ret))
+		return WFS_TILE_FITS;
+	for (unsigned i = nr_values; i > 0; i--) {
+		if (i != first && try_value(rule, kernel, x, nr, largest, i, range_ret)) {
+			*hint = i;
+			return WFS_TILE_FITS;
+		}
+	}
+	if (!strict && search_with_misfits(rule, kernel, x, nr, key, hint, range_ret))
+		return WFS_TILE_FITS;
+	return WFS_TILE_MISFIT;
+}
+
+const struct wfs_search_kernel *wfs_search_kernel_for(enum wfs_cpu cpu)
+{
+	const struct wfs_search_kernel *kernel = NULL;
+
+	if (cpu == WFS_CPU_AVX512VBMI)
+		kernel = wfs_search_kernel_avx512_get();
+	else if (cpu == WFS_CPU_AVX2)
+		kernel = wfs_search_kernel_avx2_get();
+	return kernel ? kernel : &wfs_search_kernel_scalar;
+}
