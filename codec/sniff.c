@@ -2,23 +2,26 @@
 #include "sniff.h"
 #include "block.h"
 #include "log2_fixed.h"
+#include "wide.h"
 
 #include <stdlib.h>
 
 enum {
 	COUNTS = 256,	  /* counts below this are themselves counted */
 	MIN_SAVED = 64,	  /* a part of a word that its top byte has to save */
+	WIDE_GAIN = 64,	  /* the wide coding decodes slower than the split one: it has to save this part more */
 	SELDOM_BITS = 16, /* of a value that the sample does not have */
 	/* 1 / (2 ln 2) bits a symbol: counts of few words look more uneven than what made them (Miller, Madow). */
 	CORRECTION = 185,
 };
 
 const struct wfs_reading wfs_reading[WFS_NR_READINGS] = {
-	{WFS_CLASS_NONE, 0}, {WFS_CLASS_BF16, 0}, {WFS_CLASS_BF16, 1}, {WFS_CLASS_F16, 0},  {WFS_CLASS_F16, 1},
-	{WFS_CLASS_F32, 0},  {WFS_CLASS_F32, 1},  {WFS_CLASS_F32, 2},  {WFS_CLASS_F32, 3},  {WFS_CLASS_F64, 0},
-	{WFS_CLASS_F64, 1},  {WFS_CLASS_F64, 2},  {WFS_CLASS_F64, 3},  {WFS_CLASS_F64, 4},  {WFS_CLASS_F64, 5},
-	{WFS_CLASS_F64, 6},  {WFS_CLASS_F64, 7},  {WFS_CLASS_E4M3, 0}, {WFS_CLASS_E5M2, 0}, {WFS_CLASS_I8, 0},
-	{WFS_CLASS_I16, 0},  {WFS_CLASS_I16, 1},
+	{WFS_CLASS_NONE, 0}, {WFS_CLASS_BF16, 0},  {WFS_CLASS_BF16, 1}, {WFS_CLASS_F16, 0},  {WFS_CLASS_F16, 1},
+	{WFS_CLASS_F32, 0},  {WFS_CLASS_F32, 1},   {WFS_CLASS_F32, 2},	{WFS_CLASS_F32, 3},  {WFS_CLASS_F64, 0},
+	{WFS_CLASS_F64, 1},  {WFS_CLASS_F64, 2},   {WFS_CLASS_F64, 3},	{WFS_CLASS_F64, 4},  {WFS_CLASS_F64, 5},
+	{WFS_CLASS_F64, 6},  {WFS_CLASS_F64, 7},   {WFS_CLASS_E4M3, 0}, {WFS_CLASS_E5M2, 0}, {WFS_CLASS_I8, 0},
+	{WFS_CLASS_I16, 0},  {WFS_CLASS_I16, 1},   {WFS_CLASS_I32, 0},	{WFS_CLASS_I32, 1},  {WFS_CLASS_I32, 2},
+	{WFS_CLASS_I32, 3},  {WFS_CLASS_BYTES, 0}, /* the last one: see wfs_sniff_costs */
 };
 
 struct wfs_sniffer *wfs_sniffer_new(void)
@@ -159,8 +162,12 @@ static unsigned rest_bits(struct wfs_split s, const u8 *raw, size_t nr)
 	return bits - (bits > 1 && (any >> (8u * s.word - 1) & 1) == (all >> (8u * s.word - 1) & 1));
 }
 
-static u64 words_cost(struct wfs_sniffer *sniffer, struct wfs_split s, const u8 *raw, size_t nr)
+static u64 words_cost(struct wfs_sniffer *sniffer, enum wfs_class class, const u8 *raw, size_t nr)
 {
+	const struct wfs_split s = wfs_class_split(class);
+	const bool wide = class == WFS_CLASS_BYTES;
+	const unsigned symbols = wide ? WFS_WIDE_NAMES - 1 : WFS_MAX_SYMS - 1;
+	const unsigned tail = wide ? WFS_WIDE_MAX_TAIL : WFS_MAX_TAIL;
 	u64 rest = 0;
 
 	for (size_t i = 0; i < nr; i += WFS_SUPER) {
@@ -169,13 +176,13 @@ static u64 words_cost(struct wfs_sniffer *sniffer, struct wfs_split s, const u8 
 		rest += part * rest_bits(s, raw + i * s.word, part);
 	}
 	count_fields(sniffer, s, raw, nr);
-	return WFS_SNIFF_UNIT * rest +
-	       counts_cost(sniffer->hist, (size_t)1 << s.field, nr, WFS_MAX_SYMS - 1, WFS_MAX_TAIL, s.word);
+	return WFS_SNIFF_UNIT * rest + counts_cost(sniffer->hist, (size_t)1 << s.field, nr, symbols, tail, s.word);
 }
 
 void wfs_sniff_costs(struct wfs_sniffer *sniffer, const struct wfs_sample *sample, u32 *cost_ret)
 {
 	const u64 plain = (u64)sample->len * WFS_SNIFF_PLAIN;
+	u32 least = UINT32_MAX, *bytes = &cost_ret[WFS_NR_READINGS - 1];
 
 	cost_ret[0] = wfs_sniff_lz4(sniffer, sample->raw, sample->len);
 	count_bytes(sniffer, sample);
@@ -185,10 +192,14 @@ void wfs_sniff_costs(struct wfs_sniffer *sniffer, const struct wfs_sample *sampl
 		u64 cost = 2 * plain;
 
 		if (top_bytes_save(sniffer, s, wfs_reading[r].at))
-			cost = words_cost(sniffer, s, sample->raw + cut.head, cut.nr_words) * sample->len /
-			       (cut.nr_words * s.word);
+			cost = words_cost(sniffer, wfs_reading[r].class, sample->raw + cut.head, cut.nr_words) *
+			       sample->len / (cut.nr_words * s.word);
 		cost_ret[r] = (u32)WFS_MIN(cost, 2 * plain);
+		if (r < WFS_NR_READINGS - 1)
+			least = WFS_MIN(least, cost_ret[r]);
 	}
+	if (least < *bytes + plain / WIDE_GAIN)
+		*bytes = WFS_MAX(*bytes, least);
 }
 
 /* ---- single bytes ---- */

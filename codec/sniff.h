@@ -16,7 +16,7 @@
 struct wfs_reading {
 	u8 class, at;
 };
-enum { WFS_NR_READINGS = 22 };
+enum { WFS_NR_READINGS = 27 };
 extern const struct wfs_reading wfs_reading[WFS_NR_READINGS];
 
 enum {
