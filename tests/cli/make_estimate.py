@@ -64,11 +64,12 @@ for d in ALL:
     every.append((f"{d}.noise", d, [len(noise)], noise))
 write("every", every)
 
-# Frequencies that give a code of more than 32 bits, unless it is limited.
-fibonacci = [1, 1]
-while len(fibonacci) < 35:
+# Frequencies that give a code of 34 bits, unless it is limited: with the end symbol's 1 each exceeds the sum of those
+# before the last.
+fibonacci = [1, 2]
+while len(fibonacci) < 34:
     fibonacci.append(fibonacci[-1] + fibonacci[-2])
-write("deep", [("deep", "F8_E8M0", [sum(fibonacci)], np.repeat(np.arange(35, dtype="u1") + 90, fibonacci).tobytes())])
+write("deep", [("deep", "F8_E8M0", [sum(fibonacci)], np.repeat(np.arange(34, dtype="u1") + 90, fibonacci).tobytes())])
 
 # A tensor that all threads share, and shapes that do not fit or are large.
 write("large", [("large", "BF16", [1 << 40, 3, 0], words("BF16", 1 << 20) * 34), ("tall", "BF16", [50000, 1], words("BF16", 50000))])

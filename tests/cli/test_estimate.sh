@@ -119,6 +119,23 @@ limit=$((64 * 1048576 + 16 * 1048576 * $(nproc)))
 [ "$resident" -lt $limit ] || fail "$resident bytes of memory, more than $limit"
 rm -r big nolib
 
+# A mounted store shows plain files: the figures are those of the originals.
+if [ -w /dev/fuse ]; then
+	mkdir original store mnt
+	cp models/{every,odd,text} original
+	ok weightfs estimate original --json
+	same='{k: d[k] for k in ("dtypes", "other", "total")} == '$("$WFS_PYTHON" -c 'import json, sys
+d = json.load(open(sys.argv[1])); print({k: d[k] for k in ("dtypes", "other", "total")})' "$out")
+	weightfs pack original -o store -q
+	weightfs mount store mnt
+	trap 'weightfs umount -l "$dir/mnt" 2>/dev/null; cleanup' EXIT
+	ok weightfs estimate mnt --json
+	json "$same"
+	weightfs umount mnt
+	trap cleanup EXIT
+	rm -r original store mnt
+fi
+
 # What cannot be estimated.
 expect 1 "models/none: No such file" weightfs estimate models/none
 expect 1 "neither a file nor a directory" weightfs estimate /dev/null
