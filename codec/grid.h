@@ -73,23 +73,15 @@ static inline u16 wfs_bf16_nearest(u32 bits)
 /* A finite binary32 number to binary16, to nearest, even on a tie; beyond its range infinity. */
 static inline u16 wfs_f16_nearest(u32 bits)
 {
-	const u32 sign = bits >> 16 & 0x8000, magnitude = bits & 0x7fffffff;
-	u32 exponent = magnitude >> 23, shift, kept, rest, half;
-	u64 mantissa = magnitude & 0x7fffff;
+	const u32 exponent = bits >> 23 & 255, mantissa = (bits & 0x7fffff) | 0x800000;
+	/* A step of the result is 2^shift steps of the mantissa: 2^13, more where it is subnormal; from 2^25 on all is
+	 * 0. */
+	const u32 subnormal = exponent < 113 ? 113 - exponent : 0, shift = 13 + WFS_MIN(subnormal, 12u);
+	const u32 rounded = (mantissa + (1u << (shift - 1)) - 1 + (mantissa >> shift & 1)) >> shift;
+	/* The leading one of a normal result adds 1 to the exponent below; a carry does what it must. */
+	const u32 magnitude = rounded + (exponent < 113 ? 0 : (exponent - 113) << 10);
 
-	if (magnitude >= 0x477ff000) /* 65520: half a step above the largest */
-		return (u16)(sign | 0x7c00);
-	if (exponent < 102) /* below 2^-25, half the smallest */
-		return (u16)sign;
-	/* Units of the result in units of the mantissa: 2^13, more where the result is subnormal. */
-	shift = exponent < 113 ? 126 - exponent : 13;
-	mantissa |= 0x800000;
-	kept = (u32)(mantissa >> shift);
-	rest = (u32)(mantissa & ((1u << shift) - 1));
-	half = 1u << (shift - 1);
-	kept += rest > half || (rest == half && (kept & 1));
-	/* A normal result's leading one adds 1 to the exponent below; a carry does what it must. */
-	return (u16)(sign | (kept + (exponent < 113 ? 0 : (exponent - 113) << 10)));
+	return (u16)((bits >> 16 & 0x8000) | WFS_MIN(magnitude, 0x7c00u));
 }
 
 /* The word that a product stands for. */
@@ -244,7 +236,9 @@ typedef void wfs_grid_expand_fn(const struct wfs_grid_view *v, const struct wfs_
 enum { WFS_GRID_CODE_SLACK = 64, WFS_GRID_SCALE_SLACK = 64 };
 wfs_grid_expand_fn wfs_grid_expand_scalar;
 /* NULL when this build has no such kernel. The CPU must support it. */
+wfs_grid_expand_fn *wfs_grid_expand_ssse3_get(void);
 wfs_grid_expand_fn *wfs_grid_expand_avx2_get(void);
 wfs_grid_expand_fn *wfs_grid_expand_avx512_get(void);
+wfs_grid_expand_fn *wfs_grid_expand_neon_get(void);
 
 #endif

@@ -71,13 +71,6 @@ AVX512_INLINE void look_up(const struct values *t, const bool list, const unsign
 
 /* ---- words ---- */
 
-AVX512_INLINE __m512i round_bf16(__m512i f)
-{
-	const __m512i odd = _mm512_and_si512(_mm512_srli_epi32(f, 16), _mm512_set1_epi32(1));
-
-	return _mm512_add_epi32(_mm512_add_epi32(f, _mm512_set1_epi32(0x7fff)), odd);
-}
-
 /* Every other 16 bits of two vectors, in order; which: 0 the low halves of dwords, 1 the high ones. */
 AVX512_INLINE __m512i halves(const unsigned which, __m512i a, __m512i b)
 {
@@ -87,6 +80,17 @@ AVX512_INLINE __m512i halves(const unsigned which, __m512i a, __m512i b)
 	};
 
 	return _mm512_permutex2var_epi16(a, _mm512_add_epi16(load(even), _mm512_set1_epi16((short)which)), b);
+}
+
+/* Two vectors of binary32 numbers to BF16, to nearest: up where the low half is more than half a step, or that where
+ * the high half is odd. */
+AVX512_INLINE __m512i round_bf16(__m512i a, __m512i b)
+{
+	const __m512i low = halves(0, a, b), high = halves(1, a, b);
+	const __m512i most =
+		_mm512_sub_epi16(_mm512_set1_epi16(INT16_MIN), _mm512_and_si512(high, _mm512_set1_epi16(1)));
+
+	return _mm512_mask_add_epi16(high, _mm512_cmpgt_epu16_mask(low, most), high, _mm512_set1_epi16(1));
 }
 
 /* 64 values, multiplied where target says so, to words; returns how many vectors they fill. */
@@ -99,8 +103,6 @@ AVX512_INLINE unsigned make_words(const enum target target, const __m512i v[4], 
 		f[i] = v[i];
 		if (target < WORDS2)
 			f[i] = _mm512_castps_si512(_mm512_mul_ps(_mm512_castsi512_ps(v[i]), scale[i]));
-		if (target == BF16_NEAREST)
-			f[i] = round_bf16(f[i]);
 		if (target == F32 || target == WORDS4)
 			out[i] = f[i];
 	}
@@ -115,6 +117,8 @@ AVX512_INLINE unsigned make_words(const enum target target, const __m512i v[4], 
 											   _MM_FROUND_TO_NEAREST_INT)),
 						    _mm512_cvtps_ph(_mm512_castsi512_ps(b), _MM_FROUND_TO_NEAREST_INT),
 						    1);
+		else if (target == BF16_NEAREST)
+			out[i] = round_bf16(a, b);
 		else
 			out[i] = halves(target != WORDS2, a, b);
 	}
