@@ -6,13 +6,21 @@
  *
  *     vec_load, vec_store           any alignment
  *     vec_zero, vec_dup             all bytes the same
- *     vec_or, vec_and, vec_and_not (a & ~b), vec_xor, vec_add, vec_sub, vec_equal (0xff or 0), vec_above (signed a > b:
- * 0xff or 0) vec_high_nibble               each byte >> 4 vec_shuffle(table, i)         table[i] for i < 16, 0 for i >=
- * 0x80 vec_index_make, vec_look_up   a table of 32 bytes, indices biased by WFS_BUCKET_BIAS vec_mul_add a * b + c of
- * each byte, low and high bytes of the products apart vec_zip_low, vec_zip_high     words of the lower or upper half of
- * a and b, by turns vec_ror1                      words rotated right by one bit vec_left, vec_right           words
- * shifted by vec_left_by(n), vec_right_by(n); n >= 8 * word gives 0 vec_mask_put, vec_mask_get    top bits of the bytes
- * of four vectors as a u64, vector 0's lowest
+ *     vec_or, vec_xor, vec_and, vec_and_not (a & ~b), vec_add, vec_sub, vec_equal (0xff or 0)
+ *     vec_above                     signed a > b: 0xff or 0
+ *     vec_high_nibble               each byte >> 4
+ *     vec_shuffle(table, i)         table[i] for i < 16, 0 for i >= 0x80
+ *     vec_index_make, vec_look_up   a table of 32 bytes, indices biased by WFS_BUCKET_BIAS
+ *     vec_mul_add                   a * b + c of each byte, low and high bytes of the products apart
+ *     vec_zip_low, vec_zip_high     words of the lower or upper half of a and b, by turns
+ *     vec_ror1                      words rotated right by one bit
+ *     vec_left, vec_right           words shifted by vec_left_by(n), vec_right_by(n); n >= 8 * word gives 0
+ *     vec_gather4(table, i)         words of 4 bytes table[i[0]] to table[i[3]]
+ *     vec_add32, vec_mul_f32        words of 4 bytes; binary32 numbers
+ *     vec_low_halves(a, b)          the lower 2 bytes of words of 4 bytes; vec_high_halves: the upper ones
+ *     vec_f16(a, b)                 binary32 numbers to binary16, to nearest even, beyond the range infinity
+ *     vec_mask_put, vec_mask_get    top bits of the bytes of four vectors as a u64, vector 0's lowest; vec_mask_one:
+ *                                   those of one vector
  */
 #ifndef WFS_VEC128_H
 #define WFS_VEC128_H

@@ -144,6 +144,39 @@ VEC_INLINE vec vec_right(const unsigned word, vec v, vec by)
 	return vec_left(word, v, by);
 }
 
+/* ---- words of 4 bytes ---- */
+
+VEC_INLINE vec vec_gather4(const u32 *table, const u8 *i)
+{
+	uint32x4_t v = vdupq_n_u32(table[i[0]]);
+
+	v = vsetq_lane_u32(table[i[1]], v, 1);
+	v = vsetq_lane_u32(table[i[2]], v, 2);
+	return vreinterpretq_u8_u32(vsetq_lane_u32(table[i[3]], v, 3));
+}
+VEC_INLINE vec vec_add32(vec a, vec b)
+{
+	return vreinterpretq_u8_u32(vaddq_u32(vreinterpretq_u32_u8(a), vreinterpretq_u32_u8(b)));
+}
+VEC_INLINE vec vec_mul_f32(vec a, vec b)
+{
+	return vreinterpretq_u8_f32(vmulq_f32(vreinterpretq_f32_u8(a), vreinterpretq_f32_u8(b)));
+}
+VEC_INLINE vec vec_high_halves(vec a, vec b)
+{
+	return vreinterpretq_u8_u16(vuzp2q_u16(vreinterpretq_u16_u8(a), vreinterpretq_u16_u8(b)));
+}
+VEC_INLINE vec vec_low_halves(vec a, vec b)
+{
+	return vreinterpretq_u8_u16(vuzp1q_u16(vreinterpretq_u16_u8(a), vreinterpretq_u16_u8(b)));
+}
+VEC_INLINE vec vec_f16(vec a, vec b)
+{
+	const float16x4_t low = vcvt_f16_f32(vreinterpretq_f32_u8(a));
+
+	return vreinterpretq_u8_f16(vcvt_high_f16_f32(low, vreinterpretq_f32_u8(b)));
+}
+
 /* ---- masks ---- */
 
 enum { VEC_MASK_BY_ROW = 1 };

@@ -135,6 +135,56 @@ VEC_INLINE vec vec_right(const unsigned word, vec v, vec by)
 	return word == 2 ? _mm_srl_epi16(v, by) : word == 4 ? _mm_srl_epi32(v, by) : _mm_srl_epi64(v, by);
 }
 
+/* ---- words of 4 bytes ---- */
+
+VEC_INLINE vec vec_gather4(const u32 *table, const u8 *i)
+{
+	const vec a = _mm_cvtsi32_si128((int)table[i[0]]), b = _mm_cvtsi32_si128((int)table[i[1]]);
+	const vec c = _mm_cvtsi32_si128((int)table[i[2]]), d = _mm_cvtsi32_si128((int)table[i[3]]);
+
+	return _mm_unpacklo_epi64(_mm_unpacklo_epi32(a, b), _mm_unpacklo_epi32(c, d));
+}
+VEC_INLINE vec vec_add32(vec a, vec b)
+{
+	return _mm_add_epi32(a, b);
+}
+VEC_INLINE vec vec_mul_f32(vec a, vec b)
+{
+	return _mm_castps_si128(_mm_mul_ps(_mm_castsi128_ps(a), _mm_castsi128_ps(b)));
+}
+VEC_INLINE vec vec_high_halves(vec a, vec b)
+{
+	return _mm_packs_epi32(_mm_srai_epi32(a, 16), _mm_srai_epi32(b, 16));
+}
+VEC_INLINE vec vec_low_halves(vec a, vec b)
+{
+	return vec_high_halves(_mm_slli_epi32(a, 16), _mm_slli_epi32(b, 16));
+}
+/* a where the mask's bits are 0, b where they are 1. */
+VEC_INLINE vec vec_pick(vec a, vec b, vec mask)
+{
+	return _mm_or_si128(_mm_andnot_si128(mask, a), _mm_and_si128(mask, b));
+}
+/* Four binary16 numbers in the lower halves. Normal ones are rounded as integers, a carry doing what it must. Below
+ * 2^-14 adding 1/2 rounds: its unit in the last place is the smallest binary16 number. */
+VEC_INLINE vec vec_f16_of4(vec f)
+{
+	const vec infinity = _mm_set1_epi32(0x7c00), half = _mm_set1_epi32(0x3f000000);
+	const vec magnitude = _mm_and_si128(f, _mm_set1_epi32(INT32_MAX));
+	const vec odd = _mm_and_si128(_mm_srli_epi32(magnitude, 13), _mm_set1_epi32(1));
+	const vec rounded = _mm_add_epi32(_mm_add_epi32(magnitude, odd), _mm_set1_epi32(0xfff - (112 << 23)));
+	const vec small = _mm_castps_si128(_mm_add_ps(_mm_castsi128_ps(magnitude), _mm_castsi128_ps(half)));
+	vec h = _mm_srli_epi32(rounded, 13);
+
+	h = vec_pick(h, infinity, _mm_cmpgt_epi32(magnitude, _mm_set1_epi32(0x477fefff)));
+	h = vec_pick(h, _mm_sub_epi32(small, half), _mm_cmplt_epi32(magnitude, _mm_set1_epi32(113 << 23)));
+	return _mm_or_si128(h, _mm_slli_epi32(_mm_srli_epi32(f, 31), 15));
+}
+VEC_INLINE vec vec_f16(vec a, vec b)
+{
+	return vec_low_halves(vec_f16_of4(a), vec_f16_of4(b));
+}
+
 /* ---- masks ---- */
 
 /* A vector's mask is one operation: each is taken at once. */
