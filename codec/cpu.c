@@ -120,6 +120,7 @@ struct wfs_kernels wfs_kernels_for(enum wfs_cpu cpu)
 		break;
 	case WFS_CPU_AVX512VBMI:
 		split = wfs_split_decode_avx512vbmi_get();
+		wide = wfs_wide_decode_avx512vbmi_get();
 		grid = wfs_grid_expand_avx512_get();
 		break;
 	case WFS_CPU_NEON:

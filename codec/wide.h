@@ -1,9 +1,8 @@
 /* wide.h - the wide coding (FORMAT.md section 4): shared shapes of its pools, payloads and kernels. Private.
  *
- * The same rANS as in split.h, in another size: states of 32 bits, slots of 12, refilled by 16 bits. A table maps each
- * of 4096 slots to a symbol, its frequency and the slot's rank, one u32 a slot; 32 lanes take the positions of a row in
- * two steps. Symbols are named by a byte: field value - base of the pool, modulo 2^field; 255 is the escape. Words,
- * rest bits and modes are those of the split coding.
+ * The same rANS as in split.h, in another size: states of 32 bits, slots of 12, refilled by 16 bits; 32 lanes take the
+ * positions of a row in two steps. Symbols are named by a byte: field value - base of the pool, modulo 2^field; 255 is
+ * the escape. Words, rest bits and modes are those of the split coding.
  */
 #ifndef WFS_WIDE_H
 #define WFS_WIDE_H
@@ -43,13 +42,19 @@ struct wfs_wide_pool {
 	u16 freq[WFS_WIDE_MAX_TABLES][WFS_WIDE_NAMES];
 };
 
-/* A pool made ready for decoding. Read-only once made; shared by all threads. An entry: name | frequency << 8 |
- * rank << 20. */
+/* A table made ready for decoding: what slots stand for, and of each name: name | frequency << 8 | first slot << 20.
+ * Two look-ups in 5 KiB are faster than one in 16, of which the first cache level holds but two. */
+struct wfs_wide_decode_table {
+	_Alignas(64) u8 name[WFS_WIDE_SLOTS];
+	u32 entry[WFS_WIDE_NAMES];
+};
+
+/* A pool made ready for decoding. Read-only once made; shared by all threads. */
 struct wfs_wide_decode_pool {
 	u8 nr_tables, field, number_bits; /* of a table number in a payload */
 	u16 base;
-	u16 tail_top[WFS_WIDE_NAMES]; /* by escape byte: the value as the top 16 bits of a rotated word */
-	_Alignas(64) u32 slot[][WFS_WIDE_SLOTS];
+	u16 tail_top[WFS_WIDE_NAMES];	      /* by escape byte: the value as the top 16 bits of a rotated word */
+	struct wfs_wide_decode_table table[]; /* nr_tables */
 };
 
 /* Bits of a table number in a payload. */
@@ -71,7 +76,7 @@ struct wfs_wide_decode_pool *wfs_wide_decode_pool_new(const struct wfs_wide_pool
 /* Its size. */
 static inline size_t wfs_wide_decode_pool_bytes(unsigned nr_tables)
 {
-	return sizeof(struct wfs_wide_decode_pool) + nr_tables * WFS_WIDE_SLOTS * sizeof(u32);
+	return sizeof(struct wfs_wide_decode_pool) + nr_tables * sizeof(struct wfs_wide_decode_table);
 }
 
 /* ---- decode: wide_parse.c, wide_decode_*.c ---- */
@@ -118,9 +123,9 @@ struct wfs_wide_groups {
 void wfs_wide_groups_find(const struct wfs_geometry *geometry, u64 raw_off, unsigned word, size_t nr_words,
 			  struct wfs_wide_groups *groups_ret);
 
-/* Trains a pool from segments of words. Chooses how many bits the field has, too: at least those of `base`. nr_words: how
- * many words the pool is for, of which those added are a sample. Integer arithmetic only: the same pool on every machine.
- * One thread. NULL: out of memory. */
+/* Trains a pool from segments of words. Chooses how many bits the field has, too: at least those of `base`. nr_words:
+ * how many words the pool is for, of which those added are a sample. Integer arithmetic only: the same pool on every
+ * machine. One thread. NULL: out of memory. */
 struct wfs_wide_trainer;
 enum { WFS_WIDE_TRAIN_SEGMENTS = 6000, /* segments worth adding; more are ignored */ WFS_WIDE_TRAIN_WORDS = 8192 };
 struct wfs_wide_trainer *wfs_wide_trainer_new(struct wfs_split base, u64 nr_words);

@@ -72,10 +72,13 @@ struct wfs_wide_state {
 	u32 lane[WFS_WIDE_LANES]; /* states */
 };
 
-/* One row that may lie at the end of the stream. offset: of each position's table, in entries of pool->slot. False: the
- * stream runs out. */
-bool wfs_wide_row_careful(struct wfs_wide_state *state, const struct wfs_wide_view *v,
-			  const struct wfs_wide_decode_pool *pool, const u32 offset[WFS_LANES], u8 name[WFS_LANES]);
+/* The tables of the positions of a row that begins at word `first`; the cursor moves to the segment of its last. */
+void wfs_wide_row_tables(const struct wfs_wide_view *v, const struct wfs_wide_decode_pool *pool, struct wfs_split s,
+			 size_t first, struct wfs_wide_cursor *c, const struct wfs_wide_decode_table *of[WFS_LANES]);
+
+/* One row that may lie at the end of the stream. of: table of each position. False: the stream runs out. */
+bool wfs_wide_row_careful(struct wfs_wide_state *state, const u8 *stream_end,
+			  const struct wfs_wide_decode_table *const of[WFS_LANES], u8 name[WFS_LANES]);
 
 /* Whether all states are where the encoder started, stream and escapes used up. */
 bool wfs_wide_is_proven(const struct wfs_wide_state *state, const struct wfs_wide_view *v, size_t used_escapes);

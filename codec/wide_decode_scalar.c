@@ -1,56 +1,55 @@
 /* wide_decode_scalar.c - the reference decoder of the wide coding: every other kernel must give the same bytes or the
  * same refusal.
  *
- * A step is one look-up by the state's low 12 bits. Positions depend on each other only through the stream pointer,
- * which advances without a branch; near the end of the stream every u16 is checked.
+ * A step is two look-ups, by the state's low 12 bits and by the name found there. Positions depend on each other only
+ * through the stream pointer, which advances without a branch; near the end of the stream every u16 is checked.
  */
 #include "wide_decode.h"
 
-/* Keeps the compiler from looking through v. Without it gcc turns the choice below into a branch, which the processor
- * would guess wrong every other time. */
-#define HIDE(v) __asm__("" : "+r"(v))
-
-/* The state of a lane moved on by a slot's entry, before it takes bits: at most 4095 * (2^20 - 1) + 4094. */
+/* The state of a lane moved on by the entry of its slot, before it takes bits: at most 4095 * (2^20 - 1) + 4094. */
 static WFS_ALWAYS_INLINE u32 step(u32 x, u32 entry)
 {
-	return (entry >> 8 & 0xfff) * (x >> WFS_WIDE_BITS) + (entry >> 20);
+	return (entry >> 8 & 0xfff) * (x >> WFS_WIDE_BITS) + x % WFS_WIDE_SLOTS - (entry >> 20);
 }
 
-bool wfs_wide_row_careful(struct wfs_wide_state *state, const struct wfs_wide_view *v,
-			  const struct wfs_wide_decode_pool *pool, const u32 offset[WFS_LANES], u8 name[WFS_LANES])
+bool wfs_wide_row_careful(struct wfs_wide_state *state, const u8 *stream_end,
+			  const struct wfs_wide_decode_table *const of[WFS_LANES], u8 name[WFS_LANES])
 {
 	for (unsigned pos = 0; pos < WFS_LANES; pos++) {
 		u32 *lane = &state->lane[pos % WFS_WIDE_LANES];
-		const u32 entry = pool->slot[0][offset[pos] + *lane % WFS_WIDE_SLOTS];
-		u32 x = step(*lane, entry);
+		u32 x;
 
+		name[pos] = of[pos]->name[*lane % WFS_WIDE_SLOTS];
+		x = step(*lane, of[pos]->entry[name[pos]]);
 		if (x < WFS_WIDE_STATE_MIN) {
-			if (state->p == v->stream_end)
+			if (state->p == stream_end)
 				return false;
 			x = x << 16 | wfs_load16(state->p);
 			state->p += 2;
 		}
 		*lane = x;
-		name[pos] = (u8)entry;
 	}
 	return true;
 }
 
-/* A row of one table, with WFS_WIDE_ROW_BYTES of stream left. */
-static void row_ample(struct wfs_wide_state *state, const u32 *slot, u8 name[WFS_LANES])
+/* A row with WFS_WIDE_ROW_BYTES of stream left. one: its only table; NULL: of[] has them. */
+static WFS_ALWAYS_INLINE void row_ample(struct wfs_wide_state *state, const struct wfs_wide_decode_table *one,
+					const struct wfs_wide_decode_table *const *of, u8 name[WFS_LANES])
 {
 	const u8 *p = state->p;
 
 	for (unsigned pos = 0; pos < WFS_LANES; pos++) {
+		const struct wfs_wide_decode_table *table = one ? one : of[pos];
 		u32 *lane = &state->lane[pos % WFS_WIDE_LANES];
-		const u32 entry = slot[*lane % WFS_WIDE_SLOTS];
-		const u32 x = step(*lane, entry);
-		u32 refilled = x << 16 | wfs_load16(p);
+		const u8 found = table->name[*lane % WFS_WIDE_SLOTS];
+		const u32 x = step(*lane, table->entry[found]);
+		/* All ones when the state is too small. As a choice it would become a branch, guessed wrong every third
+		 * time. */
+		const u32 need = (u32)(((u64)x - WFS_WIDE_STATE_MIN) >> 32);
 
-		HIDE(refilled);
-		p += x < WFS_WIDE_STATE_MIN ? 2 : 0;
-		*lane = x < WFS_WIDE_STATE_MIN ? refilled : x;
-		name[pos] = (u8)entry;
+		*lane = x ^ ((x ^ (x << 16 | wfs_load16(p))) & need);
+		p += need & 2;
+		name[pos] = found;
 	}
 	state->p = p;
 }
@@ -64,19 +63,38 @@ bool wfs_wide_is_proven(const struct wfs_wide_state *state, const struct wfs_wid
 	return !wrong && state->p == v->stream_end && used_escapes == v->nr_escapes;
 }
 
-/* The tables of the positions of a row that begins at word `first`; the cursor moves to the segment of its last. */
-static void row_offsets(const struct wfs_wide_view *v, const struct wfs_wide_decode_pool *pool, struct wfs_split s,
-			size_t first, struct wfs_wide_cursor *c, u32 offset[WFS_LANES])
+void wfs_wide_row_tables(const struct wfs_wide_view *v, const struct wfs_wide_decode_pool *pool, struct wfs_split s,
+			 size_t first, struct wfs_wide_cursor *c, const struct wfs_wide_decode_table *of[WFS_LANES])
 {
-	u32 of_word[WFS_LANES];
+	const struct wfs_wide_decode_table *of_word[WFS_LANES];
 
 	for (unsigned i = 0; i < WFS_LANES; i++) {
 		if (first + i == c->end && c->end < v->n)
 			wfs_wide_cursor_next(c, v, pool);
-		of_word[i] = c->table * WFS_WIDE_SLOTS;
+		of_word[i] = &pool->table[c->table];
 	}
 	for (unsigned pos = 0; pos < WFS_LANES; pos++)
-		offset[pos] = of_word[wfs_lane_word(s.word, pos)];
+		of[pos] = of_word[wfs_lane_word(s.word, pos)];
+}
+
+/* The names of a row that begins at word `first`. False: the stream runs out. */
+static bool decode_row(const struct wfs_wide_view *v, const struct wfs_wide_decode_pool *pool, struct wfs_split s,
+		       size_t first, struct wfs_wide_cursor *c, struct wfs_wide_state *state, u8 name[WFS_LANES])
+{
+	const bool ample = v->stream_end - state->p >= WFS_WIDE_ROW_BYTES;
+	const struct wfs_wide_decode_table *of[WFS_LANES];
+
+	if (first == c->end)
+		wfs_wide_cursor_next(c, v, pool);
+	if (ample && c->end - first >= WFS_LANES) {
+		row_ample(state, &pool->table[c->table], NULL, name);
+		return true;
+	}
+	wfs_wide_row_tables(v, pool, s, first, c, of);
+	if (!ample)
+		return wfs_wide_row_careful(state, v->stream_end, of, name);
+	row_ample(state, NULL, of, name);
+	return true;
 }
 
 /* Names to field values as the top 16 bits of rotated words. False: the escapes run out. */
@@ -124,17 +142,9 @@ enum wfs_status wfs_wide_decode_scalar(const struct wfs_wide_view *v, const stru
 		const unsigned mode = v->nr_modes ? v->mode[super] : 0;
 
 		for (unsigned row = 0; row < rows; row++) {
-			const size_t first = super * WFS_SUPER + row * WFS_LANES;
-			u32 offset[WFS_LANES];
+			const size_t at = WFS_LANES * row;
 
-			if (first == cursor.end)
-				wfs_wide_cursor_next(&cursor, v, pool);
-			if (cursor.end - first >= WFS_LANES && v->stream_end - state.p >= WFS_WIDE_ROW_BYTES) {
-				row_ample(&state, pool->slot[cursor.table], name + WFS_LANES * row);
-				continue;
-			}
-			row_offsets(v, pool, s, first, &cursor, offset);
-			if (!wfs_wide_row_careful(&state, v, pool, offset, name + WFS_LANES * row))
+			if (!decode_row(v, pool, s, super * WFS_SUPER + at, &cursor, &state, name + at))
 				goto out;
 		}
 		if (!name_fields(v, pool, name, (size_t)WFS_LANES * rows, top, &used))

@@ -134,11 +134,13 @@ size_t wfs_wide_pool_write(const struct wfs_wide_pool *pool, u8 *out)
 	return (size_t)(p - out);
 }
 
-static void expand_table(const u16 freq[WFS_WIDE_NAMES], u32 *slot)
+static void expand_table(const u16 freq[WFS_WIDE_NAMES], struct wfs_wide_decode_table *t)
 {
-	for (u32 name = 0; name < WFS_WIDE_NAMES; name++) {
-		for (u32 rank = 0; rank < freq[name]; rank++)
-			*slot++ = name | (u32)freq[name] << 8 | rank << 20;
+	u32 first = 0;
+
+	for (u32 name = 0; name < WFS_WIDE_NAMES; first += freq[name++]) {
+		memset(t->name + first, (int)name, freq[name]);
+		t->entry[name] = freq[name] ? name | (u32)freq[name] << 8 | first << 20 : 0;
 	}
 }
 
@@ -157,6 +159,6 @@ struct wfs_wide_decode_pool *wfs_wide_decode_pool_new(const struct wfs_wide_pool
 	for (unsigned i = 0; i < pool->ntail; i++)
 		d->tail_top[i] = (u16)(pool->tail[i] << (16 - pool->field));
 	for (unsigned i = 0; i < pool->nr_tables; i++)
-		expand_table(pool->freq[i], d->slot[i]);
+		expand_table(pool->freq[i], &d->table[i]);
 	return d;
 }
