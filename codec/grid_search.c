@@ -36,19 +36,9 @@ static unsigned magnitudes(const struct wfs_grid *grid, unsigned sign, u32 *m)
 	return nr;
 }
 
-/* Number i of the values that rounding to r->mantissa bits makes. */
-static float rounded_value(const struct wfs_search_rule *r, unsigned i)
-{
-	const unsigned normal = 1u << r->mantissa, shift = WFS_MANTISSA_BITS - r->mantissa;
-
-	if (i >= normal)
-		return wfs_f32_of_bits(r->min_normal + ((i - normal) << shift));
-	return wfs_f32_of_bits(r->min_normal + (i << shift)) - wfs_f32_of_bits(r->min_normal);
-}
-
 static float value_of(const struct wfs_search_rule *r, unsigned sign, unsigned i)
 {
-	return r->looked_up ? r->value[sign][i - 1] : rounded_value(r, i);
+	return r->looked_up ? r->value[sign][i - 1] : wfs_rounded_value(r, i);
 }
 
 /* Whether the magnitudes are those of numbers with a mantissa of so many bits and a smallest exponent. */
@@ -60,7 +50,7 @@ static bool rounding_fits(struct wfs_search_rule *r, unsigned mantissa, u32 unit
 	r->min_normal = unit + (mantissa << WFS_MANTISSA_BITS);
 	for (unsigned sign = 0; sign < 2; sign++)
 		for (unsigned i = 0; i < r->nr_values[sign]; i++)
-			if (wfs_f32_bits(rounded_value(r, i + 1)) != m[sign][i])
+			if (wfs_f32_bits(wfs_rounded_value(r, i + 1)) != m[sign][i])
 				return false;
 	return true;
 }
@@ -152,6 +142,8 @@ bool wfs_search_rule_make(const struct wfs_grid *grid, struct wfs_search_rule *r
 	if ((grid->flags & WFS_GRID_NEG1))
 		r.nr_values[1] = WFS_MIN(r.nr_values[1], grid->nb - 1u);
 	set_dense(&r, smallest, largest);
+	/* Two words compared, each known up to half a unit of its last bit; some for rounding. */
+	r.doubt = r.output == WFS_GRID_BF16 ? 0x1.02p-7f : r.output == WFS_GRID_F16 ? 0x1.02p-10f : 0x1p-21f;
 	set_codes(grid, &r);
 	set_valid(&r, smallest, largest);
 	*rule_ret = r;
@@ -282,13 +274,17 @@ enum wfs_tile_kind wfs_tile_search(const struct wfs_search_rule *rule, const str
 	const u32 key = kernel->largest(x, nr), largest = unrotated(key);
 	const unsigned nr_values = rule->nr_values[largest >> 31];
 	const unsigned first = nr_values > FEW_VALUES && *hint <= nr_values ? *hint : 0;
+	u64 mask[2] = {~(u64)0, ~(u64)0};
 
 	if (key <= 1)
 		return WFS_TILE_ZERO;
 	if (first && try_value(rule, kernel, x, nr, largest, first, range_ret))
 		return WFS_TILE_FITS;
+	if (nr_values > FEW_VALUES)
+		kernel->candidates(rule, x, largest, mask);
 	for (unsigned i = nr_values; i > 0; i--) {
-		if (i != first && try_value(rule, kernel, x, nr, largest, i, range_ret)) {
+		if (i != first && mask[(i - 1) / 64] >> (i - 1) % 64 & 1 &&
+		    try_value(rule, kernel, x, nr, largest, i, range_ret)) {
 			*hint = i;
 			return WFS_TILE_FITS;
 		}

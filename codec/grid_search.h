@@ -44,6 +44,7 @@ struct wfs_search_rule {
 	/* Of a dense list: numbers up to `small` tell their value under the first guess of the scale; numbers that are
 	 * more than `near` from their value may be another one's, and fit any scale nearly as well. */
 	float small, near;
+	float doubt;		      /* how far a word's number may be off, as a part of it, if it is not subnormal */
 	struct wfs_scale_range valid; /* scales that FORMAT.md 3.2 allows */
 };
 
@@ -56,6 +57,10 @@ bool wfs_search_rule_make(const struct wfs_grid *grid, struct wfs_search_rule *r
 struct wfs_search_kernel {
 	/* nr words at raw, any nr. */
 	void (*load)(unsigned output, const u8 *raw, size_t nr, u32 *x);
+	/* The values of its sign that the largest word may have, as bits number - 1 of mask[0..1]: all that any scale
+	 * allows and few others. Only the first WFS_SEARCH_STEP words of x are looked at. Not for lists that are looked
+	 * up. */
+	void (*candidates)(const struct wfs_search_rule *rule, const u32 *x, u32 largest, u64 *mask);
 	/* The largest magnitude, rotated left by one: the sign at the bottom, a negative number before its opposite. */
 	u32 (*largest)(const u32 *x, size_t nr);
 	/* Cuts a range of scales to those that explain the words as well as the range's middle does. false: none. */
@@ -140,6 +145,16 @@ static inline int32_t wfs_scale_to(u32 high, float value)
 static inline float wfs_word_middle(unsigned op, u32 x)
 {
 	return wfs_f32_of_bits((x & 0x7fffffff) | (op == WFS_GRID_TRUNCATE ? 0x8000 : 0));
+}
+
+/* Number i of the values that rounding to rule->mantissa bits makes. */
+static inline float wfs_rounded_value(const struct wfs_search_rule *rule, unsigned i)
+{
+	const unsigned normal = 1u << rule->mantissa, shift = WFS_MANTISSA_BITS - rule->mantissa;
+
+	if (i >= normal)
+		return wfs_f32_of_bits(rule->min_normal + ((i - normal) << shift));
+	return wfs_f32_of_bits(rule->min_normal + (i << shift)) - wfs_f32_of_bits(rule->min_normal);
 }
 
 /* The value next to a number of a sign. */

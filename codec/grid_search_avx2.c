@@ -66,6 +66,10 @@ OP vint v_srl(vint a, const unsigned by)
 {
 	return _mm256_srli_epi32(a, (int)by);
 }
+OP vint v_sll_by(vint a, unsigned by)
+{
+	return _mm256_sll_epi32(a, _mm_cvtsi32_si128((int)by));
+}
 OP vint v_srl_by(vint a, unsigned by)
 {
 	return _mm256_srl_epi32(a, _mm_cvtsi32_si128((int)by));
@@ -135,9 +139,9 @@ OP bool m_any(vmask a)
 {
 	return !_mm256_testz_si256(a, a);
 }
-OP unsigned m_count(vmask a)
+OP unsigned m_bits(vmask a)
 {
-	return (unsigned)__builtin_popcount((unsigned)_mm256_movemask_ps(_mm256_castsi256_ps(a)));
+	return (unsigned)_mm256_movemask_ps(_mm256_castsi256_ps(a));
 }
 OP vflt f_set(float a)
 {
@@ -197,7 +201,8 @@ OP vflt f_look_up(const float *positive, const float *opposite, vmask negative, 
 
 const struct wfs_search_kernel *wfs_search_kernel_avx2_get(void)
 {
-	static const struct wfs_search_kernel kernel = {load_words, largest_word, narrow_words, assign_words};
+	static const struct wfs_search_kernel kernel = {load_words, candidate_values, largest_word, narrow_words,
+							assign_words};
 
 	return &kernel;
 }

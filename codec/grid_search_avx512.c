@@ -61,6 +61,10 @@ OP vint v_srl(vint a, const unsigned by)
 {
 	return _mm512_srli_epi32(a, by);
 }
+OP vint v_sll_by(vint a, unsigned by)
+{
+	return _mm512_sll_epi32(a, _mm_cvtsi32_si128((int)by));
+}
 OP vint v_srl_by(vint a, unsigned by)
 {
 	return _mm512_srl_epi32(a, _mm_cvtsi32_si128((int)by));
@@ -121,9 +125,9 @@ OP bool m_any(vmask a)
 {
 	return a != 0;
 }
-OP unsigned m_count(vmask a)
+OP unsigned m_bits(vmask a)
 {
-	return (unsigned)__builtin_popcount(a);
+	return a;
 }
 OP vflt f_set(float a)
 {
@@ -139,7 +143,8 @@ OP vflt f_sub(vflt a, vflt b)
 }
 OP vflt f_mul(vflt a, vflt b)
 {
-	return _mm512_mul_ps(a, b);
+	/* Never contracted with what follows, whatever the compiler's options. */
+	return _mm512_mul_round_ps(a, b, _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC);
 }
 OP vflt f_div(vflt a, vflt b)
 {
@@ -183,7 +188,8 @@ OP vflt f_look_up(const float *positive, const float *opposite, vmask negative, 
 
 const struct wfs_search_kernel *wfs_search_kernel_avx512_get(void)
 {
-	static const struct wfs_search_kernel kernel = {load_words, largest_word, narrow_words, assign_words};
+	static const struct wfs_search_kernel kernel = {load_words, candidate_values, largest_word, narrow_words,
+							assign_words};
 
 	return &kernel;
 }

@@ -29,6 +29,33 @@ static void load_scalar(unsigned output, const u8 *raw, size_t nr, u32 *x)
 		x[i] = word_load(output, raw + i * word);
 }
 
+/* Whether the number that a word is relative to the largest one is near a value. Of subnormal words nothing is known.
+ */
+static bool near_value(const struct wfs_search_rule *rule, u32 x, u32 largest, float part)
+{
+	const u32 m = x & MAGNITUDE;
+	float number = wfs_word_middle(rule->op, x) * part;
+
+	if (!m || m == (largest & MAGNITUDE) || (rule->output == WFS_GRID_F16 && m < WFS_F16_MIN_NORMAL))
+		return true;
+	return fabsf(number - wfs_nearest_value(rule, x >> 31, number)) <= number * rule->doubt;
+}
+
+static void candidates_scalar(const struct wfs_search_rule *rule, const u32 *x, u32 largest, u64 *mask)
+{
+	const float inverse = 1 / wfs_word_middle(rule->op, largest);
+
+	mask[0] = mask[1] = 0;
+	for (unsigned k = 0; k < rule->nr_values[largest >> 31]; k++) {
+		const float part = wfs_rounded_value(rule, k + 1) * inverse;
+		unsigned i = 0;
+
+		while (i < WFS_SEARCH_STEP && near_value(rule, x[i], largest, part))
+			i++;
+		mask[k / 64] |= (u64)(i == WFS_SEARCH_STEP) << k % 64;
+	}
+}
+
 static u32 largest_scalar(const u32 *x, size_t nr)
 {
 	u32 largest = 0;
@@ -123,4 +150,5 @@ static size_t assign_scalar(const struct wfs_search_rule *rule, const u32 *x, si
 	return misfits;
 }
 
-const struct wfs_search_kernel wfs_search_kernel_scalar = {load_scalar, largest_scalar, narrow_scalar, assign_scalar};
+const struct wfs_search_kernel wfs_search_kernel_scalar = {load_scalar, candidates_scalar, largest_scalar,
+							   narrow_scalar, assign_scalar};

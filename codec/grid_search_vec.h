@@ -8,6 +8,8 @@
 enum { MAGNITUDE = 0x7fffffff, INFINITE = 0x7f800000, MIN_NORMAL = 0x00800000 };
 #define SIGN (~(u32)MAGNITUDE)
 
+static const u32 lane_numbers[16] = {0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15};
+
 /* ---- words ---- */
 
 INLINE vint finite_or_zero(vint x)
@@ -110,6 +112,46 @@ INLINE vflt nearest(const struct wfs_search_rule *rule, const bool looked_up, vm
 INLINE vflt middle(const unsigned op, vint m)
 {
 	return f_of_bits(op == WFS_GRID_TRUNCATE ? v_or(m, v_set(0x8000)) : m);
+}
+
+/* ---- candidates ---- */
+
+/* wfs_rounded_value of LANES numbers from `first` on. */
+INLINE vflt rounded_values(const struct wfs_search_rule *rule, u32 first)
+{
+	const vint i = v_add(v_set(first), v_load(lane_numbers)), normal = v_set(1u << rule->mantissa);
+	const vflt min_normal = f_set(wfs_f32_of_bits(rule->min_normal));
+	const vmask is_normal = v_gt(i, v_sub(normal, v_set(1)));
+	vint bits = v_select(is_normal, v_sub(i, normal), i);
+
+	bits = v_add(v_set(rule->min_normal), v_sll_by(bits, WFS_MANTISSA_BITS - rule->mantissa));
+	return f_select(is_normal, f_of_bits(bits), f_sub(f_of_bits(bits), min_normal));
+}
+
+TARGET static void candidate_values(const struct wfs_search_rule *rule, const u32 *x, u32 largest, u64 *mask)
+{
+	const vflt inverse = f_set(1 / wfs_word_middle(rule->op, largest));
+	const u32 nr = rule->nr_values[largest >> 31], min = rule->output == WFS_GRID_F16 ? WFS_F16_MIN_NORMAL : 1;
+
+	mask[0] = mask[1] = 0;
+	for (u32 k = 0; k < nr; k += LANES) {
+		const vflt part = f_mul(rounded_values(rule, k + 1), inverse);
+		unsigned alive = m_bits(v_gt(v_set(nr), v_add(v_set(k), v_load(lane_numbers))));
+
+		for (unsigned i = 0; i < WFS_SEARCH_STEP && alive; i++) {
+			const u32 m = x[i] & MAGNITUDE;
+			vflt number, off;
+			vint unused;
+
+			if (m < min || m == (largest & MAGNITUDE))
+				continue;
+			number = f_mul(f_set(wfs_word_middle(rule->op, x[i])), part);
+			off = f_sub(number, nearest(rule, false, v_negative(v_set(x[i])), number, &unused));
+			off = f_of_bits(v_and(f_bits(off), v_set(MAGNITUDE)));
+			alive &= m_bits(f_ge(f_mul(number, f_set(rule->doubt)), off));
+		}
+		mask[k / 64] |= (u64)alive << k % 64;
+	}
 }
 
 /* ---- narrow ---- */
@@ -237,7 +279,7 @@ INLINE size_t assign_as(const struct wfs_search_rule *rule, const unsigned op, c
 
 		borders(op, output, m, &low, &high);
 		misfit = m_and(there, m_or(v_gt(low, product), v_gt(product, high)));
-		misfits += m_count(misfit);
+		misfits += (unsigned)__builtin_popcount(m_bits(misfit));
 		if (!looked_up)
 			number = value_number(rule, value);
 		c = v_select(negative,
