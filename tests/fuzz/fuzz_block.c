@@ -1,12 +1,14 @@
-/* fuzz_block.c - any bytes as a pool of tables and a split payload: every decoder must give the same bytes or the same
- * refusal for the same reason, and touch nothing outside its buffers.
+/* fuzz_block.c - any bytes as tables and a payload of the split, wide or grid coding: every decoder must give the same
+ * bytes or the same refusal for the same reason, and touch nothing outside its buffers.
  *
- * Input: u8 {word_log2 : 2, rot : 1}, u8 field, u8 phase, u24 raw_len, one pool, the payload.
+ * Input: u8 {word_log2 : 2, rot : 1, kind : 2}, u8 field, u8 phase, u24 raw_len; of kind 2 a grid, which tells the size
+ * of words, too; one pool, of kind 1 a wide one; the payload.
  */
 #include "fuzz.h"
 #include "block.h"
 
 enum { INPUT_HEADER = 6 };
+enum kind { SPLIT, WIDE, GRID };
 
 struct input {
 	struct wfs_coder coder;
@@ -51,37 +53,91 @@ static void compare(const struct input *in, const uint8_t *comp, size_t comp_len
 	wfs_scratch_free(scratch);
 }
 
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+/* The grid or pool at the start of data; returns its bytes, or 0 when the container's reader would refuse it. */
+static size_t take_grid(struct input *in, const uint8_t *data, size_t size, struct wfs_grid_values *values)
 {
-	struct input in = {.coder = {.coding = WFS_SPLIT}};
-	struct wfs_decode_pool *ready = NULL;
-	struct wfs_pool *pool = NULL;
+	const char *reason = NULL;
+	struct wfs_grid grid;
+	size_t used = 0;
+
+	if (wfs_grid_parse(data, size, &grid, &used, &reason) != WFS_OK)
+		return 0;
+	FUZZ_CHECK(used && used <= size);
+	wfs_grid_values_make(&grid, values);
+	in->tables.grid = values;
+	in->coder.word = (u8)wfs_grid_word_bytes(grid.output);
+	return used;
+}
+static size_t take_split_pool(struct input *in, const uint8_t *data, size_t size)
+{
+	const unsigned word = in->coder.coding == WFS_GRID ? 1 : in->coder.word;
+	struct wfs_pool *pool = malloc(sizeof(*pool));
 	const char *reason = NULL;
 	size_t used = 0;
 
-	if (size < INPUT_HEADER)
+	FUZZ_CHECK(pool);
+	if (wfs_pool_parse(data, size, pool, &used, &reason) != WFS_OK || pool->field != in->coder.field ||
+	    pool->field >= 8 * word) {
+		used = 0;
+	} else {
+		FUZZ_CHECK(used && used <= size);
+		in->tables.split = wfs_decode_pool_new(pool);
+		FUZZ_CHECK(in->tables.split);
+	}
+	free(pool);
+	return used;
+}
+static size_t take_wide_pool(struct input *in, const uint8_t *data, size_t size)
+{
+	struct wfs_wide_pool *pool = malloc(sizeof(*pool));
+	const unsigned bits = 8 * in->coder.word;
+	const char *reason = NULL;
+	size_t used = 0;
+
+	FUZZ_CHECK(pool);
+	if (wfs_wide_pool_parse(data, size, pool, &used, &reason) != WFS_OK || pool->field != in->coder.field ||
+	    pool->field > bits || (pool->field == bits && in->coder.rot)) {
+		used = 0;
+	} else {
+		FUZZ_CHECK(used && used <= size);
+		in->tables.wide = wfs_wide_decode_pool_new(pool);
+		FUZZ_CHECK(in->tables.wide);
+	}
+	free(pool);
+	return used;
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+	static const u8 coding[] = {[SPLIT] = WFS_SPLIT, [WIDE] = WFS_WIDE, [GRID] = WFS_GRID};
+	struct wfs_grid_values values;
+	struct input in = {0};
+	size_t at = INPUT_HEADER, used;
+	enum kind kind;
+
+	if (size < INPUT_HEADER || (data[0] >> 3 & 3) > GRID)
 		return 0;
-	in.coder.word = (u8)(1u << (data[0] & 3));
-	in.coder.rot = data[0] >> 2 & 1;
-	in.coder.field = data[1];
+	kind = data[0] >> 3 & 3;
+	in.coder = (struct wfs_coder){
+		.coding = coding[kind],
+		.word = (u8)(1u << (data[0] & 3)),
+		.rot = data[0] >> 2 & 1,
+		.field = data[1],
+	};
 	in.phase = data[2];
 	in.raw_len = wfs_load24(data + 3) % (WFS_MAX_BLOCK + 1);
+	if (kind == GRID) {
+		used = take_grid(&in, data + at, size - at, &values);
+		if (!used)
+			return 0;
+		at += used;
+	}
 	if (wfs_block_cut(in.coder.word, in.phase, in.raw_len).nr_words == 0)
 		return 0;
-	pool = malloc(sizeof(*pool));
-	FUZZ_CHECK(pool);
-	if (wfs_pool_parse(data + INPUT_HEADER, size - INPUT_HEADER, pool, &used, &reason) != WFS_OK)
-		goto out;
-	FUZZ_CHECK(used <= size - INPUT_HEADER);
-	/* What the container's reader would refuse before a block is decoded. */
-	if (pool->field != in.coder.field || in.coder.field >= 8 * in.coder.word)
-		goto out;
-	ready = wfs_decode_pool_new(pool);
-	FUZZ_CHECK(ready);
-	in.tables.split = ready;
-	compare(&in, data + INPUT_HEADER + used, size - INPUT_HEADER - used);
-out:
-	free(ready);
-	free(pool);
+	used = kind == WIDE ? take_wide_pool(&in, data + at, size - at) : take_split_pool(&in, data + at, size - at);
+	if (used)
+		compare(&in, data + at + used, size - at - used);
+	free((void *)in.tables.split);
+	free((void *)in.tables.wide);
 	return 0;
 }

@@ -1,30 +1,159 @@
-/* block_seeds.c - starting points for fuzz_block: a split payload of every word size, rotation and field.
+/* block_seeds.c - starting points for fuzz_block: a payload of every word size, rotation and field in the split and the
+ * wide coding, and of every list and output of grids.
  *
  *     block_seeds DIR
  *
- * Each has superrows enough for the vector kernels' own loops, which encoders' choices of splits would not all reach.
+ * Each has superrows enough for the vector kernels' own loops, which encoders' choices would not all reach.
  */
+#include "grid_encode.h"
+#include "split_encode.h"
 #include "unit/split_model.h"
+#include "wide.h"
 
-static void write_seed(const char *dir, const struct model *m)
+enum kind { SPLIT, WIDE, GRID }; /* as in fuzz_block.c */
+
+/* A seed on its way. */
+struct seed {
+	u8 *bytes;
+	size_t len;
+};
+
+static void put(struct seed *seed, const void *bytes, size_t len)
 {
-	u8 head[6 + WFS_POOL_MAX_BYTES];
-	const u32 raw_len = (u32)(m->n * m->s.word);
+	seed->bytes = realloc(seed->bytes, seed->len + len);
+	CHECK(seed->bytes);
+	memcpy(seed->bytes + seed->len, bytes, len);
+	seed->len += len;
+}
+static void put_header(struct seed *seed, enum kind kind, struct wfs_split s, size_t raw_len)
+{
+	u8 header[6] = {(u8)((unsigned)__builtin_ctz(s.word) | (unsigned)s.rot << 2 | (unsigned)kind << 3), s.field};
+
+	wfs_store24(header + 3, (u32)raw_len);
+	put(seed, header, sizeof(header));
+}
+static void put_pool(struct seed *seed, const struct wfs_pool *pool)
+{
+	u8 bytes[WFS_POOL_MAX_BYTES];
+
+	put(seed, bytes, wfs_pool_write(pool, bytes));
+}
+
+static void write_seed(const char *dir, const char *name, struct seed *seed)
+{
 	char path[4096];
-	size_t head_len;
 	FILE *f;
 
-	head[0] = (u8)(__builtin_ctz(m->s.word) | m->s.rot << 2);
-	head[1] = m->s.field;
-	head[2] = 0;
-	wfs_store24(head + 3, raw_len);
-	head_len = 6 + wfs_pool_write(&m->pool, head + 6);
-	CHECK((size_t)snprintf(path, sizeof(path), "%s/word%u-rot%u-field%u", dir, m->s.word, m->s.rot, m->s.field) <
-	      sizeof(path));
+	CHECK((size_t)snprintf(path, sizeof(path), "%s/%s", dir, name) < sizeof(path));
 	f = fopen(path, "wb");
 	CHECK_MSG(f, "%s", path);
-	CHECK(fwrite(head, 1, head_len, f) == head_len && fwrite(m->comp, 1, m->comp_len, f) == m->comp_len);
-	CHECK(!fclose(f));
+	CHECK(fwrite(seed->bytes, 1, seed->len, f) == seed->len && !fclose(f));
+	free(seed->bytes);
+}
+
+static void split_seed(const char *dir, uint64_t *rng, struct wfs_split s)
+{
+	struct model m = model_new(rng, s, 1100 + test_rand_below(rng, 1000), 3, 9, s.field & 1, 20);
+	struct seed seed = {0};
+	char name[64];
+
+	put_header(&seed, SPLIT, s, m.n * s.word);
+	put_pool(&seed, &m.pool);
+	put(&seed, m.comp, m.comp_len);
+	snprintf(name, sizeof(name), "split-word%u-rot%u-field%u", s.word, s.rot, s.field);
+	write_seed(dir, name, &seed);
+	model_free(&m);
+}
+
+/* The words of a split payload, coded anew. */
+static void wide_seed(const char *dir, uint64_t *rng, struct wfs_split base)
+{
+	struct model m = model_new(rng, base, 1100 + test_rand_below(rng, 1000), 3, 9, base.field & 1, 20);
+	struct wfs_wide_trainer *trainer = wfs_wide_trainer_new(base, m.n);
+	struct wfs_encode_buffers *buffers = malloc(sizeof(*buffers));
+	const struct wfs_wide_groups groups = {2, 30, {{0, 200}, {777, 64}}};
+	const size_t room = 8 * m.n + 10000;
+	struct wfs_wide_encode_pool *encode;
+	struct wfs_wide_pool *pool = malloc(sizeof(*pool));
+	u8 *bytes = malloc(WFS_WIDE_POOL_MAX_BYTES), *comp = malloc(room);
+	struct seed seed = {0};
+	struct wfs_split s;
+	char name[64];
+	size_t len;
+
+	CHECK(trainer && buffers && pool && bytes && comp);
+	for (size_t i = 0; i + 300 < m.n; i += 300)
+		wfs_wide_trainer_add(trainer, m.raw + i * base.word, 300);
+	CHECK(wfs_wide_trainer_finish(trainer, pool, &s) == WFS_OK);
+	encode = wfs_wide_encode_pool_new(pool, s);
+	CHECK(encode);
+	len = wfs_wide_encode(encode, &wfs_encode_kernel_scalar, &groups, m.raw, m.n, comp, room, buffers);
+	CHECK(len <= room);
+	put_header(&seed, WIDE, s, m.n * s.word);
+	put(&seed, bytes, wfs_wide_pool_write(pool, bytes));
+	put(&seed, comp, len);
+	snprintf(name, sizeof(name), "wide-word%u-rot%u-field%u", s.word, s.rot, base.field);
+	write_seed(dir, name, &seed);
+	wfs_wide_trainer_free(trainer);
+	wfs_wide_encode_pool_free(encode);
+	free(buffers);
+	free(pool);
+	free(bytes);
+	free(comp);
+	model_free(&m);
+}
+
+/* Codes drawn at random in tiles of all kinds, their scales around 2^-10. */
+static void grid_seed(const char *dir, uint64_t *rng, enum wfs_grid_list list, enum wfs_grid_op op,
+		      enum wfs_grid_output output)
+{
+	const struct wfs_grid_segment segments[] = {
+		{.n = 700, .cols = 200, .col0 = 77, .tw = 64, .th = 4, .row0 = 1},
+		{.n = 300, .cols = 90, .col0 = 5, .tw = 16, .th = 1},
+		{.n = 333, .cols = 37, .col0 = 30, .th = 1},
+	};
+	const unsigned word = wfs_grid_word_bytes(output), nr_segments = op == WFS_GRID_PALETTE ? 0 : 3;
+	u8 header[WFS_GRID_HEADER] = {0}, segment[WFS_GRID_SEGMENT_BYTES], literal[8] = {9}, bytes[WFS_GRID_MAX_BYTES];
+	u8 scales[4096];
+	struct seed seed = {0};
+	struct wfs_split codes;
+	struct wfs_grid grid;
+	struct model m;
+	size_t tiles = 0;
+	char name[64];
+
+	wfs_grid_of_list(list, op == WFS_GRID_PALETTE ? WFS_GRID_NEAREST : op, output, &grid);
+	if (op == WFS_GRID_PALETTE) {
+		grid = (struct wfs_grid){.op = (u8)op, .flags = WFS_GRID_SIGNED, .output = (u8)output, .nb = 200};
+		for (unsigned i = 0; i < grid.nb; i++)
+			grid.base[i] = 17 * i;
+	}
+	codes = wfs_grid_code_split(&grid);
+	m = model_new(rng, codes, 1333, 2, 9, false, 20);
+	put_header(&seed, GRID, codes, m.n * word);
+	put(&seed, bytes, wfs_grid_write(&grid, bytes));
+	put_pool(&seed, &m.pool);
+	if (nr_segments) {
+		header[0] = 7;
+		header[1] = 6;
+		wfs_store32(header + 4, 117 << 7);
+	}
+	header[2] = (u8)nr_segments;
+	header[8] = 1;
+	put(&seed, header, sizeof(header));
+	for (unsigned i = 0; i < nr_segments; i++) {
+		wfs_grid_segment_store(segment, &segments[i]);
+		put(&seed, segment, sizeof(segment));
+		tiles += wfs_grid_nr_tiles(&segments[i]);
+	}
+	test_rand_fill(rng, scales, sizeof(scales));
+	scales[(6 * tiles) / 8] &= (u8)((1u << (6 * tiles % 8)) - 1);
+	put(&seed, scales, (6 * tiles + 7) / 8);
+	put(&seed, literal, 4 + word);
+	put(&seed, m.comp, m.comp_len);
+	snprintf(name, sizeof(name), "grid-list%u-op%u-output%u", list, op, output);
+	write_seed(dir, name, &seed);
+	model_free(&m);
 }
 
 int main(int argc, char **argv)
@@ -35,14 +164,16 @@ int main(int argc, char **argv)
 	for (unsigned word = 1; word <= 8; word *= 2) {
 		for (unsigned rot = 0; rot < 2; rot++) {
 			for (unsigned field = 1; field <= WFS_MAX_FIELD && field < 8 * word; field++) {
-				const struct wfs_split s = wfs_split_make(word, rot, field);
-				const size_t n = 1100 + test_rand_below(&rng, 1000);
-				struct model m = model_new(&rng, s, n, 3, 9, field & 1, 20);
-
-				write_seed(argv[1], &m);
-				model_free(&m);
+				split_seed(argv[1], &rng, wfs_split_make(word, rot, field));
+				wide_seed(argv[1], &rng, wfs_split_make(word, rot, field));
 			}
 		}
 	}
+	for (unsigned list = 0; list < WFS_NR_LISTS; list++) {
+		grid_seed(argv[1], &rng, list, WFS_GRID_NEAREST, list % 3);
+		grid_seed(argv[1], &rng, list, WFS_GRID_TRUNCATE, WFS_GRID_BF16);
+	}
+	for (unsigned output = 0; output <= WFS_GRID_F32; output++)
+		grid_seed(argv[1], &rng, 0, WFS_GRID_PALETTE, output);
 	return 0;
 }
