@@ -19,9 +19,10 @@
 
 enum {
 	CELL = WFS_SNIFF_LZ4_BYTES,
-	BATCH_CELLS = 4096, /* sampled at once: bounds memory */
-	JOB_CELLS = 64,	    /* of one thread at a time */
+	BATCH_CELLS = 1024, /* sampled at once: bounds memory */
+	JOB_CELLS = 16,	    /* of one thread at a time */
 	MIN_SPAN = 2048,    /* shorter ones are not looked at */
+	SCRAP = 128,	    /* shorter parts are not worth a block */
 	MAX_WINDOW = 2 * CELL,
 	MAX_PIECES = MAX_WINDOW / WFS_SAMPLE,
 	ANY = WFS_NR_READINGS, /* an end whose reading is not known */
@@ -254,7 +255,7 @@ static void add_windows(struct batch *b, bool is_last)
 
 /* ---- spans ---- */
 
-/* Appends bytes from..to-1 of the span, read in one way. */
+/* Appends bytes from..to-1 of the span, read in one way. A scrap goes with the part before. */
 static bool push_part(struct wfs_spans *out, const struct wfs_span *span, u64 from, u64 to, unsigned reading)
 {
 	struct wfs_reading way = wfs_reading[reading];
@@ -268,7 +269,11 @@ static bool push_part(struct wfs_spans *out, const struct wfs_span *span, u64 fr
 		.tensor = span->tensor && from == span->off && to == span->off + span->len,
 	};
 
-	return from == to || wfs_spans_push(out, &part);
+	if (part.len < SCRAP && from > span->off) {
+		out->span[out->nr - 1].len += part.len;
+		return true;
+	}
+	return wfs_spans_push(out, &part);
 }
 
 /* Cuts the span along the windows' marks as far as they reach. *open: the part that was begun last. */
@@ -282,7 +287,9 @@ static bool push_marked(struct wfs_spans *out, const struct batch *b, struct mar
 				continue;
 			/* Windows that are neighbours overlap. */
 			next.off = WFS_MAX(next.off, open->off);
-			if (!push_part(out, b->span, open->off, next.off, open->reading))
+			if (next.off - b->span->off < SCRAP)
+				next.off = b->span->off;
+			else if (!push_part(out, b->span, open->off, next.off, open->reading))
 				return false;
 			*open = next;
 		}

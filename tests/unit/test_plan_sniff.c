@@ -1,0 +1,227 @@
+/* test_plan_sniff.c - how bytes that nobody describes are cut: along words of any class at any place, to a few bytes,
+ * over any length; what is small, text or noise is left alone; and nothing depends on the number of threads.
+ */
+#include "sniff_util.h"
+
+#include "container.h"
+
+/* What was put into a file. */
+struct part {
+	enum wfs_class class;
+	size_t off, len;
+};
+struct parts {
+	struct bytes bytes;
+	struct part part[64];
+	size_t nr;
+};
+
+static void add_part(struct parts *p, enum wfs_class class, size_t nr_words, uint64_t *seed)
+{
+	size_t off = p->bytes.len;
+
+	add_words(&p->bytes, class, nr_words, seed);
+	p->part[p->nr++] = (struct part){class, off, p->bytes.len - off};
+}
+
+static const struct wfs_reader_region *region_at(const struct wfs_reader *reader, u64 off)
+{
+	return &reader->region[wfs_region_at(reader, off)];
+}
+
+/* Whether the region's words have the size of the part's and start where they do. */
+static bool reads(const struct wfs_reader *reader, const struct wfs_reader_region *g, const struct part *part)
+{
+	const struct wfs_coder *c = &reader->coder[g->coder];
+	unsigned word = wfs_class_split(part->class).word;
+
+	return (c->coding == WFS_SPLIT || c->coding == WFS_WIDE) && c->word == word &&
+	       (g->raw_off - g->phase) % word == part->off % word;
+}
+
+/* The parts but for `slack` bytes at either end are read as what they are, each by one region. */
+static void check_parts(const struct wfs_reader *reader, const struct parts *p, size_t slack)
+{
+	for (size_t i = 0; i < p->nr; i++) {
+		const struct part *part = &p->part[i];
+		const struct wfs_reader_region *g = region_at(reader, part->off + slack);
+
+		CHECK_MSG(reads(reader, g, part), "part %zu at %zu: coder %u, region at %zu, phase %u", i, part->off,
+			  g->coder, (size_t)g->raw_off, g->phase);
+		CHECK(region_at(reader, part->off + part->len - 1 - slack) == g);
+	}
+}
+
+static struct wfs_reader *encode(const struct bytes *b, unsigned nr_threads, int *fd_ret,
+				 struct wfs_encode_result *result)
+{
+	struct wfs_encode_opts opts = {.nr_threads = nr_threads};
+
+	return round_trip(b, &opts, fd_ret, result);
+}
+
+/* Tensors of every class one after another, with names of odd lengths in front. */
+static void test_places(void)
+{
+	static const enum wfs_class classes[] = {WFS_CLASS_F32,	 WFS_CLASS_F32, WFS_CLASS_BF16, WFS_CLASS_F64,
+						 WFS_CLASS_F16,	 WFS_CLASS_F32, WFS_CLASS_E5M2, WFS_CLASS_BF16,
+						 WFS_CLASS_BF16, WFS_CLASS_I8,	WFS_CLASS_F64,	WFS_CLASS_I32,
+						 WFS_CLASS_F16,	 WFS_CLASS_I16, WFS_CLASS_F32};
+	struct wfs_encode_result result;
+	struct wfs_reader *reader;
+	struct parts p = {0};
+	uint64_t seed = 5;
+	int fd;
+
+	add_text(&p.bytes, 70001, &seed);
+	for (size_t i = 0; i < WFS_ARRAY_LEN(classes); i++) {
+		u8 name[64];
+
+		test_rand_fill(&seed, name, sizeof(name));
+		bytes_add(&p.bytes, name, 1 + (size_t)test_rand_below(&seed, sizeof(name)));
+		add_part(&p, classes[i],
+			 (300000 + (size_t)test_rand_below(&seed, 200000)) / wfs_class_split(classes[i]).word, &seed);
+	}
+	reader = encode(&p.bytes, 3, &fd, &result);
+	check_parts(reader, &p, 64);
+	CHECK(result.nr_regions <= 1 + WFS_ARRAY_LEN(classes));
+	wfs_reader_free(reader);
+	close(fd);
+	free(p.bytes.p);
+	PASS("words of any class are found at any place, to a few bytes");
+}
+
+/* Parts from 128 KiB down to 4 KiB, which no sample of a cell need meet. */
+static void test_small(void)
+{
+	struct wfs_encode_result result;
+	struct parts p = {0};
+	uint64_t seed = 6;
+	size_t raw = 0;
+	int fd;
+
+	for (size_t len = 128 << 10; len >= 4 << 10; len = len * 7 / 8) {
+		add_part(&p, p.nr % 2 ? WFS_CLASS_BF16 : WFS_CLASS_F32, len / 4, &seed);
+		bytes_add(&p.bytes, "odd", 3);
+		raw += p.part[p.nr - 1].len;
+	}
+	wfs_reader_free(encode(&p.bytes, 2, &fd, &result));
+	CHECK(result.nr_regions <= p.nr && result.nr_regions >= p.nr / 3);
+	CHECK(result.file_len < raw * 92 / 100);
+	close(fd);
+	free(p.bytes.p);
+	PASS("small parts are found, or left alone");
+}
+
+/* Ten thousand tensors of 1.5 KiB: worth neither a region each nor a loss. */
+static void test_tiny(void)
+{
+	struct wfs_encode_result result;
+	struct bytes b = {0};
+	uint64_t seed = 7;
+	int fd;
+
+	for (int i = 0; i < 10000; i++) {
+		add_words(&b, i % 2 ? WFS_CLASS_F16 : WFS_CLASS_F32, i % 2 ? 768 : 384, &seed);
+		bytes_add(&b, &i, 1 + (size_t)i % 3);
+	}
+	wfs_reader_free(encode(&b, 2, &fd, &result));
+	CHECK(result.nr_regions < 1000);
+	CHECK(result.file_len < b.len + b.len / 500 + 10000);
+	close(fd);
+	free(b.p);
+	PASS("very many tiny parts cost nothing");
+}
+
+/* More cells than are labelled at once, the words changing in the last one of these, and a cut span's rest. */
+static void test_long(void)
+{
+	const size_t batch = (size_t)64 << 20, first = batch - 20000, second = (9 << 20) + 77777;
+	struct wfs_encode_result result;
+	struct wfs_reader *reader;
+	struct parts p = {0};
+	struct bytes chunk = {0};
+	uint64_t seed = 8;
+	int fd;
+
+	add_words(&chunk, WFS_CLASS_BF16, 1 << 19, &seed);
+	while (p.bytes.len < first)
+		bytes_add(&p.bytes, chunk.p, WFS_MIN(chunk.len, first - p.bytes.len));
+	p.part[p.nr++] = (struct part){WFS_CLASS_BF16, 0, first};
+	chunk.len = 0;
+	add_words(&chunk, WFS_CLASS_F32, 1 << 18, &seed);
+	while (p.bytes.len < first + second)
+		bytes_add(&p.bytes, chunk.p, WFS_MIN(chunk.len, first + second - p.bytes.len));
+	p.part[p.nr++] = (struct part){WFS_CLASS_F32, first, second};
+	reader = encode(&p.bytes, 2, &fd, &result);
+	CHECK(result.nr_regions == 2);
+	check_parts(reader, &p, 64);
+	wfs_reader_free(reader);
+	close(fd);
+	free(chunk.p);
+	free(p.bytes.p);
+	PASS("a long file is read through");
+}
+
+static void test_left_alone(void)
+{
+	struct wfs_encode_result result;
+	struct bytes b = {0};
+	uint64_t seed = 9;
+	int fd;
+
+	add_text(&b, 3000000, &seed);
+	bytes_add(&b, NULL, 3000000);
+	test_rand_fill(&seed, b.p + 3000000, 3000000);
+	add_text(&b, 1000, &seed);
+	wfs_reader_free(encode(&b, 2, &fd, &result));
+	CHECK(result.nr_regions == 1 && result.file_len < b.len * 7 / 10);
+	close(fd);
+	for (size_t len = 0; len < 6000; len += len < 3000 ? 157 : 1000) { /* too short to tell */
+		b.len = 0;
+		add_words(&b, WFS_CLASS_F32, len / 4, &seed);
+		bytes_add(&b, "odd", len % 4);
+		wfs_reader_free(encode(&b, 1, &fd, &result));
+		CHECK(result.nr_regions <= 1);
+		close(fd);
+	}
+	free(b.p);
+	PASS("text, noise and scraps are left alone");
+}
+
+static void test_threads(void)
+{
+	struct wfs_encode_result result[2];
+	struct parts p = {0};
+	uint64_t seed = 10;
+	u8 *file[2];
+
+	for (int i = 0; i < 20; i++) {
+		add_part(&p, WFS_CLASS_BF16 + (unsigned)i % (WFS_NR_CLASSES - 1), 50000, &seed);
+		bytes_add(&p.bytes, "odd", 1 + (size_t)i % 3);
+	}
+	for (int i = 0; i < 2; i++) {
+		int fd;
+
+		wfs_reader_free(encode(&p.bytes, i ? 7 : 1, &fd, &result[i]));
+		file[i] = malloc(result[i].file_len);
+		CHECK(file[i] && pread(fd, file[i], result[i].file_len, 0) == (ssize_t)result[i].file_len);
+		close(fd);
+	}
+	CHECK(result[0].file_len == result[1].file_len && !memcmp(file[0], file[1], result[0].file_len));
+	free(file[0]);
+	free(file[1]);
+	free(p.bytes.p);
+	PASS("any number of threads cuts in the same way");
+}
+
+int main(void)
+{
+	test_places();
+	test_small();
+	test_tiny();
+	test_long();
+	test_left_alone();
+	test_threads();
+	return 0;
+}
