@@ -79,16 +79,30 @@ static void add_json(struct report *r, const char *path, const struct outcome *o
 	json_end(j);
 }
 
-static void add_line(const struct report *r, const char *path, const struct outcome *out)
+/* "45.4 MB -> 30.0 MB, 34.02 % saved", and the other way round when originals are restored. buf holds the result. */
+enum { CHANGE_TEXT_BYTES = 2 * SIZE_TEXT_BYTES + SAVED_TEXT_BYTES + 8 };
+static const char *change_text(char buf[CHANGE_TEXT_BYTES], const struct report *r, uint64_t raw_bytes,
+			       uint64_t stored_bytes)
 {
 	char raw[SIZE_TEXT_BYTES], stored[SIZE_TEXT_BYTES], saved[SAVED_TEXT_BYTES];
+	size_text(raw, raw_bytes);
+	size_text(stored, stored_bytes);
+	if (r->opts.restores)
+		snprintf(buf, CHANGE_TEXT_BYTES, "%s -> %s", stored, raw);
+	else
+		snprintf(buf, CHANGE_TEXT_BYTES, "%s -> %s, %s", raw, stored,
+			 saved_text(saved, raw_bytes, stored_bytes, 2));
+	return buf;
+}
+
+static void add_line(const struct report *r, const char *path, const struct outcome *out)
+{
+	char change[CHANGE_TEXT_BYTES];
 	if (r->opts.quiet)
 		return;
-	size_text(raw, out->raw_bytes);
-	size_text(stored, out->stored_bytes);
 	if (out->action == ACTION_CONVERTED)
-		out_line("%s: %s -> %s, %s%s", path, raw, stored,
-			 saved_text(saved, out->raw_bytes, out->stored_bytes, 2), r->opts.dry_run ? " (estimate)" : "");
+		out_line("%s: %s%s", path, change_text(change, r, out->raw_bytes, out->stored_bytes),
+			 r->opts.dry_run ? " (estimate)" : "");
 	else if (r->opts.verbose && out->action != ACTION_FAILED)
 		out_line("%s: %s", path, action_name(r, out->action));
 }
@@ -178,8 +192,7 @@ static void end_lines(const struct report *r, double seconds)
 {
 	static const enum action listed[] = {ACTION_COPIED, ACTION_LINKED,  ACTION_PRESENT,
 					     ACTION_KEPT,   ACTION_IGNORED, ACTION_FAILED};
-	char raw_text[SIZE_TEXT_BYTES], stored_text[SIZE_TEXT_BYTES], rate_text[SIZE_TEXT_BYTES], rate[48] = "";
-	char saved[SAVED_TEXT_BYTES];
+	char change[CHANGE_TEXT_BYTES], rate_text[SIZE_TEXT_BYTES], rate[48] = "";
 	uint64_t raw, stored;
 	sums(r, &raw, &stored);
 	if (!r->opts.dry_run && seconds > 0)
@@ -189,8 +202,7 @@ static void end_lines(const struct report *r, double seconds)
 	for (unsigned i = 0; i < ARRAY_LEN(listed); i++)
 		if (r->nr[listed[i]])
 			printf(", %llu %s", (unsigned long long)r->nr[listed[i]], action_name(r, listed[i]));
-	printf(": %s -> %s, %s, %.1f s%s\n", size_text(raw_text, raw), size_text(stored_text, stored),
-	       saved_text(saved, raw, stored, 2), seconds, rate);
+	printf(": %s, %.1f s%s\n", change_text(change, r, raw, stored), seconds, rate);
 }
 
 bool report_end(struct report *r, const char *stopped)

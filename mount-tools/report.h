@@ -32,6 +32,7 @@ struct outcome {
 struct report_opts {
 	const char *command, *converted;  /* "pack", "packed" */
 	const char *source, *destination; /* destination NULL: in place */
+	bool restores;			  /* unpack: stored bytes become raw ones */
 	bool dry_run, json, quiet, verbose;
 };
 

@@ -296,6 +296,7 @@ static bool run(struct transfer *t)
 {
 	const struct report_opts opts = {.command = t->ops->command,
 					 .converted = t->ops->converted,
+					 .restores = t->ops->restores,
 					 .source = t->opts->source,
 					 .destination = t->opts->destination,
 					 .dry_run = t->opts->dry_run,

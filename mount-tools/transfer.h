@@ -93,6 +93,7 @@ enum fill_result { FILL_OK, FILL_NO_GAIN, FILL_FAILED };
 struct transfer_ops {
 	const char *command, *converted, *gerund; /* "pack", "packed", "packing" */
 	unsigned passes;			  /* over the raw bytes, for the progress */
+	bool restores;				  /* it makes originals of containers */
 	/* Decide form, target and the like; group->no_gain says that FORM_CONVERT is out of the question. false: the
 	 * member failed, out->note says why. */
 	bool (*classify)(struct member *m);

@@ -179,6 +179,7 @@ const struct transfer_ops unpack_ops = {
 	.command = "unpack",
 	.converted = "unpacked",
 	.gerund = "unpacking",
+	.restores = true,
 	.passes = 1,
 	.classify = classify,
 	.work = work,

@@ -45,6 +45,15 @@ echo text >text.wfs
 ok weightfs pack text.wfs -o .
 comes_back text.wfs.wfs text.wfs
 
+# Sizes are told in the direction of the work.
+ok weightfs pack model -o direction.wfs
+says " saved"
+ok weightfs unpack direction.wfs -o direction
+grep -q saved "$out" && fail "unpack speaks of what is saved: $(cat "$out")"
+[ "$(sed -n 's/^direction.wfs: \(.*\) -> .*/\1/p' "$out")" = "$(sed -n 's/.*: \(.*\) -> \(.*\), [0-9.]* s.*/\1/p' "$out")" ] &&
+	grep -q ' -> 1.05 MB$' "$out" || fail "unpack says: $(cat "$out")"
+rm direction direction.wfs
+
 # Existing results: the same is kept, another is refused, --force replaces it.
 inode=$(stat -c %i other.wfs)
 ok weightfs pack model -o other.wfs --json
