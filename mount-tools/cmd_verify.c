@@ -270,8 +270,9 @@ static void print_totals(struct verify *v, double seconds)
 		json_end(&v->out);
 		json_end(&v->out);
 	} else if (!v->quiet) {
-		printf("%llu of %llu containers are whole (%s, stored as %s), %.1f s, %s/s\n",
-		       (unsigned long long)v->nr[VERDICT_OK], (unsigned long long)(v->nr[VERDICT_OK] + bad),
+		uint64_t all = v->nr[VERDICT_OK] + bad;
+		printf("%llu of %llu container%s %s whole (%s, stored as %s), %.1f s, %s/s\n",
+		       (unsigned long long)v->nr[VERDICT_OK], (unsigned long long)all, plural(all), is_or_are(all),
 		       size_text(raw, v->raw_bytes), size_text(stored, v->stored_bytes), seconds,
 		       size_text(rate, (uint64_t)((double)v->raw_bytes / MAX(seconds, 1e-6))));
 	}

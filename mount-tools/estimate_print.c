@@ -54,11 +54,6 @@ static unsigned sorted_rows(const struct estimate *e, unsigned rows_ret[NR_DTYPE
 	return nr;
 }
 
-static const char *plural(uint64_t nr)
-{
-	return nr == 1 ? "" : "s";
-}
-
 /* Without the sign of what rounds to zero. */
 static double shown_percent(const struct sums *sums, enum scheme s)
 {

@@ -88,9 +88,10 @@ void info_print(const struct info *info, const struct info_opts *opts)
 	printf("  stored     %llu bytes (%s), %s\n", (unsigned long long)info->stored_bytes,
 	       size_text(stored, info->stored_bytes), saved_text(saved, h->raw_len, info->stored_bytes, 3));
 	printf("  modified   %s\n  sha256     %s\n", mtime, sha256_text(sha, h->sha256));
-	printf("  blocks     %llu of at most %u KiB, %llu regions, %u coders, %u pools\n",
+	printf("  blocks     %llu of at most %u KiB, %llu region%s, %u coder%s, %u pool%s\n",
 	       (unsigned long long)info->wfs.nr_blocks, 1u << (h->block_log2 - 10),
-	       (unsigned long long)info->wfs.nr_regions, info->wfs.nr_coders, info->wfs.nr_pools);
+	       (unsigned long long)info->wfs.nr_regions, plural(info->wfs.nr_regions), info->wfs.nr_coders,
+	       plural(info->wfs.nr_coders), info->wfs.nr_pools, plural(info->wfs.nr_pools));
 	if (health(&info->wfs))
 		printf("  damaged    %s\n", health(&info->wfs));
 	if (info->wfs.nr_regions)

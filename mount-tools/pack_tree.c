@@ -15,8 +15,9 @@ bool pack_check_tree(const struct transfer *t)
 		return true;
 	if (links.nr_files > 0) {
 		report_notice(t->report, t->opts->source,
-			      "%zu symbolic links lead out of it (%s -> %s, for one): they are kept as they are",
-			      links.nr_leading_out, links.example->path, links.example->link_target);
+			      "%zu symbolic link%s lead%s out of it (%s -> %s, for one): kept unchanged",
+			      links.nr_leading_out, plural(links.nr_leading_out), links.nr_leading_out == 1 ? "s" : "",
+			      links.example->path, links.example->link_target);
 		return true;
 	}
 	dir = tree_links_source(t->opts->source, links.example);

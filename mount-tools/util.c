@@ -158,6 +158,16 @@ const char *saved_text(char buf[SAVED_TEXT_BYTES], uint64_t raw_bytes, uint64_t 
 	return buf;
 }
 
+const char *plural(uint64_t nr)
+{
+	return nr == 1 ? "" : "s";
+}
+
+const char *is_or_are(uint64_t nr)
+{
+	return nr == 1 ? "is" : "are";
+}
+
 bool parse_number(const char *text, uint64_t low, uint64_t high, bool units, uint64_t *value_ret)
 {
 	static const char suffixes[] = "kMGT";
@@ -203,7 +213,8 @@ bool parse_cpu(const char *command, const char *text, enum wfs_cpu *cpu_ret)
 {
 	int cpu = wfs_cpu_from_name(text);
 	if (cpu < 0) {
-		msg("%s: no CPU variant is called '%s': use auto, scalar, ssse3, avx2, avx512vbmi or neon", command, text);
+		msg("%s: no CPU variant is called '%s': use auto, scalar, ssse3, avx2, avx512vbmi or neon", command,
+		    text);
 		return false;
 	}
 	if (!wfs_cpu_supported((enum wfs_cpu)cpu)) {

@@ -69,7 +69,7 @@ expect 1 "not a weightfs container" weightfs verify "$dir/file"
 expect 1 "not a weightfs container" weightfs info "$dir/file"
 expect 1 "not a weightfs container" weightfs unpack "$dir/file" -o "$dir/x"
 expect 1 "Is a directory" weightfs cat "$dir/tree"
-expect 1 "Is a directory" weightfs bench "$dir/tree"
+expect 1 "is a directory: name one of its files" weightfs bench "$dir/tree"
 expect 1 "not a regular file" weightfs cat /dev/null
 expect 1 "no blocks" weightfs bench "$dir/file"
 expect 1 "no weightfs is mounted" weightfs umount "$dir/tree"
