@@ -191,6 +191,8 @@ doctor 1
 holds 'd["state"] == "dead" and len(improve) == 1 and "weightfs mount STORE" in improve[0]'
 expect_status 1 weightfs doctor "$mnt"
 grep -q 'its daemon is gone' "$dir/out" || fail "a dead mount: $(cat "$dir/out")"
+expect_status 1 weightfs stats "$mnt"
+grep -q 'weightfs mount STORE' "$dir/err" || fail "stats of a dead mount: $(cat "$dir/err")"
 mount_store "$store" "$mnt"
 $root || exit 0
 doctor $healthy
@@ -201,3 +203,5 @@ chmod 755 "$dir"
 setpriv --reuid=65534 --regid=65534 --clear-groups test -x "$WFS_BIN/weightfs" || exit 0
 expect_status 1 setpriv --reuid=65534 --regid=65534 --clear-groups "$WFS_BIN/weightfs" doctor "$mnt"
 grep -q 'sudo weightfs doctor' "$dir/out" || fail "a stranger's mount: $(cat "$dir/out")"
+expect_status 1 setpriv --reuid=65534 --regid=65534 --clear-groups "$WFS_BIN/weightfs" stats "$mnt"
+grep -q 'sudo weightfs doctor' "$dir/err" || fail "stats of a stranger's mount: $(cat "$dir/err")"

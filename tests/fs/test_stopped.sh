@@ -29,6 +29,7 @@ for mnt in "$dir/mnt" "$store"; do
 	refused 1 "$WFS_BIN/weightfs" mount "$store" "$mnt"
 	grep -qF "kill -KILL $daemon" "$dir/err" || fail "what to do is not said: $(cat "$dir/err")"
 	refused 1 "$WFS_BIN/weightfs" stats "$mnt"
+	grep -qF "kill -CONT $daemon" "$dir/err" || fail "stats do not say what to do: $(cat "$dir/err")"
 	# Mounts elsewhere leave its socket alone, however many.
 	for _ in 1 2 3 4 5 6 7 8 9 10; do
 		mount_store "$dir/other" "$dir/third"
