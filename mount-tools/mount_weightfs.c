@@ -18,6 +18,12 @@ static const char *const dropped[] = {
 	"bootwait", "nobootwait",
 };
 static const char usage[] = "usage: mount.weightfs STORE MNT [-sfnv] [-o OPTIONS]";
+static const char help[] = "mount a store, as mount(8) and fstab call it; `weightfs mount` is for people.\n\n"
+			   "  -o OPTIONS      options of fstab, which are left out, and of weightfsd(8)\n"
+			   "  -f              fake: do all but mount\n"
+			   "  -v              print the command that is run\n"
+			   "  -s, -n, -N, -t  for mount(8): without effect\n"
+			   "      --help, --version\n";
 static const char *const dropped_prefixes[] = {"x-", "X-", "user=", "comment=", "uhelper=", "helper="};
 
 static bool is_dropped(const char *option)
@@ -93,6 +99,14 @@ int main(int argc, char **argv)
 	struct request r = {0};
 	const char *args[7] = {NULL}, **next = args + 1;
 	int status = EXIT_USAGE;
+	if (argc == 2 && !strcmp(argv[1], "--help")) {
+		printf("%s\n%s", usage, help);
+		return close_stdout() ? EXIT_OK : EXIT_FAILED;
+	}
+	if (argc == 2 && !strcmp(argv[1], "--version")) {
+		printf("mount.weightfs %s\n", wfs_version());
+		return close_stdout() ? EXIT_OK : EXIT_FAILED;
+	}
 	if (!parse(argc, argv, &r))
 		goto out;
 	if (r.kept) {

@@ -36,7 +36,10 @@ expect 2 usage "$helper" /s
 expect 2 "too many" "$helper" /s /m /x
 expect 2 "option '-q' is unknown or lacks its value: usage" "$helper" -q /s /m
 expect 2 "option '-o' is unknown or lacks its value: usage" "$helper" /s /m -o
-expect 2 usage "$helper" --help
+ok "$helper" --help
+says "usage: mount.weightfs STORE MNT"
+ok "$helper" --version
+says "mount.weightfs $(weightfs --version | cut -d' ' -f2)"
 expect 2 remount "$helper" /s /m -o remount,ro
 ok "$helper" -f /s /m
 [ ! -s "$out" ] || fail "-f ran the daemon"
