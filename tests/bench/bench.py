@@ -25,6 +25,7 @@ from report import Result, Verdict, as_json, print_table, print_verdicts
 from rows import COLD, ROWS, THROTTLED, WARM, wanted
 
 USUAL_REPEATS = 5
+VARIANTS = ("scalar", "ssse3", "avx2", "avx512vbmi", "neon")
 HERE = os.path.dirname(os.path.abspath(__file__))
 
 
@@ -248,6 +249,13 @@ def write_out(args, doc, results, verdicts):
             f.write(draw(doc))
 
 
+def check_names(parser, option, text, known):
+    """A misspelt name would measure nothing and say nothing."""
+    for name in text.split(","):
+        if name and name not in known:
+            parser.error(f"{option}: nothing is called '{name}': use {', '.join(filter(None, known))}")
+
+
 def parse_args():
     parser = argparse.ArgumentParser(prog="make bench BENCH_ARGS=...", description="Measure the read path.",
                                      allow_abbrev=False)
@@ -267,6 +275,9 @@ def parse_args():
     args = parser.parse_args()
     if args.repeats is None and args.quick:
         args.repeats = 1
+    check_names(parser, "--cpu", args.cpu, VARIANTS)
+    if args.subjects:
+        check_names(parser, "--subjects", args.subjects, ("plain", "null", "weightfs", "lmz", *args.cpu.split(",")))
     if args.throttle < 1 or args.repeats is not None and args.repeats < 1:
         parser.error("--repeats and --throttle take 1 or more")
     args.build = os.path.abspath(args.build)

@@ -71,6 +71,10 @@ fi
 expect_status 2 "${bench[@]}" --rows no/such
 expect_status 2 "${bench[@]}" --nonsense
 expect_status 2 "${bench[@]}" --repeats 0
+expect_status 2 "${bench[@]}" --cpu avx2,mmx
+grep -q "nothing is called 'mmx'" "$dir/err" || fail "an unknown variant: $(cat "$dir/err")"
+expect_status 2 "${bench[@]}" --subjects null,weightsf
+grep -q "nothing is called 'weightsf'" "$dir/err" || fail "an unknown subject: $(cat "$dir/err")"
 
 # Interrupted while something is mounted.
 for signal in INT TERM; do
