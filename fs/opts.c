@@ -209,7 +209,7 @@ static int apply_option(struct wfsd_opts *o, char *text)
 		case IGNORE:
 			return 0;
 		case READ_WRITE: /* mount(8) adds it when fstab says nothing */
-			fputs("weightfsd: option 'rw': a mount of weightfs is always read-only\n", stderr);
+			fputs("weightfsd: option 'rw' has no effect: a mounted weightfs is always read-only\n", stderr);
 			return 0;
 		case PASS:
 			return add_mount_opt(o, text);
