@@ -222,7 +222,7 @@ void wfs_reader_info(const struct wfs_reader *reader, struct wfs_info *info_ret)
 		.nr_blocks = reader->nr_blocks,
 		.nr_regions = reader->nr_regions,
 		.nr_coders = reader->nr_coders,
-		.nr_pools = reader->nr_pools,
+		.nr_pools = reader->nr_pools + reader->nr_wide_pools,
 		.meta_from_copy_b = reader->meta_from_copy_b,
 		.truncated = reader->file_size < reader->head.file_len,
 		.cpu = reader->cpu,

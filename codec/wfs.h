@@ -129,7 +129,7 @@ WFS_API void wfs_reader_free(struct wfs_reader *reader);
 struct wfs_info {
 	struct wfs_head head;
 	uint64_t nr_blocks, nr_regions;
-	uint32_t nr_coders, nr_pools;
+	uint32_t nr_coders, nr_pools; /* pools: of both entropy coders */
 	bool meta_from_copy_b; /* copy A of the metadata is damaged */
 	bool truncated;	       /* the file is shorter than head.file_len */
 	enum wfs_cpu cpu;      /* the variant in use, never AUTO */

@@ -1,5 +1,6 @@
-/* determinism.c - encodes each file with every variant this CPU has, with 1 and with 4 threads: the containers must be
- * the same, byte for byte, and decode to the file with every variant. Prints what it compared.
+/* determinism.c - encodes each file at every level, with every variant this CPU has, with 1 and with 4 threads: the
+ * containers of a level must be the same, byte for byte, and decode to the file with every variant. Prints what it
+ * compared.
  */
 #include "wfs.h"
 
@@ -37,9 +38,10 @@ static struct bytes map(int fd)
 	return b;
 }
 
-static int encode(int src, const char *path, enum wfs_cpu cpu, unsigned threads)
+static int encode(int src, const char *path, enum wfs_level level, enum wfs_cpu cpu, unsigned threads)
 {
-	struct wfs_encode_opts opts = {.nr_threads = threads, .cpu = cpu, .mtime_sec = 1, .mtime_nsec = 2};
+	struct wfs_encode_opts opts = {
+		.level = level, .nr_threads = threads, .cpu = cpu, .mtime_sec = 1, .mtime_nsec = 2};
 	struct wfs_encode_result result;
 	struct wfs_error err = {0};
 	int dst = memfd_create("container", MFD_CLOEXEC);
@@ -63,7 +65,7 @@ static void verify(int fd, const char *path, enum wfs_cpu cpu, unsigned threads)
 	wfs_reader_free(reader);
 }
 
-static void compare(const char *path)
+static void compare(const char *path, enum wfs_level level)
 {
 	int src = open(path, O_RDONLY | O_CLOEXEC), first = -1;
 	struct bytes expected = {0};
@@ -75,7 +77,7 @@ static void compare(const char *path)
 		if (!wfs_cpu_supported((enum wfs_cpu)cpu))
 			continue;
 		for (unsigned threads = 1; threads <= 4; threads += 3) {
-			int dst = encode(src, path, (enum wfs_cpu)cpu, threads);
+			int dst = encode(src, path, level, (enum wfs_cpu)cpu, threads);
 			struct bytes got = map(dst);
 
 			if (first < 0) {
@@ -93,7 +95,7 @@ static void compare(const char *path)
 	for (int cpu = WFS_CPU_SCALAR; cpu < WFS_NR_CPUS; cpu++)
 		for (unsigned threads = 1; wfs_cpu_supported((enum wfs_cpu)cpu) && threads <= 4; threads += 3)
 			verify(first, path, (enum wfs_cpu)cpu, threads);
-	printf("%s: %u equal containers of %zu bytes\n", path, nr, expected.len);
+	printf("%s, level %s: %u equal containers of %zu bytes\n", path, wfs_level_name(level), nr, expected.len);
 	munmap((void *)expected.data, expected.len);
 	close(first);
 	close(src);
@@ -102,6 +104,7 @@ static void compare(const char *path)
 int main(int argc, char **argv)
 {
 	for (int i = 1; i < argc; i++)
-		compare(argv[i]);
+		for (int level = 0; level < WFS_NR_LEVELS; level++)
+			compare(argv[i], (enum wfs_level)level);
 	return 0;
 }
