@@ -103,7 +103,7 @@ static enum wfs_status decode_grid(const struct wfs_coder *coder, const struct w
 				   u8 *raw, size_t raw_len, struct wfs_scratch *scratch, const char **reason_ret)
 {
 	const struct wfs_block_cut cut = wfs_block_cut(coder->word, phase, raw_len);
-	const struct wfs_coder codes = {.coding = WFS_SPLIT, .word = 1, .rot = coder->rot, .field = coder->field};
+	const struct wfs_coder codes = {.word = 1, .rot = coder->rot, .field = coder->field};
 	const u8 *literal;
 	struct wfs_grid_view v;
 	enum wfs_status status;
@@ -113,8 +113,12 @@ static enum wfs_status decode_grid(const struct wfs_coder *coder, const struct w
 		wfs_grid_parse_payload(comp, comp_len, tables->grid, cut.nr_words, cut.head + cut.tail, &v, reason_ret);
 	if (status != WFS_OK)
 		return status;
-	status = decode_split(&codes, tables->split, kernels, 0, v.codes, v.codes_len, scratch->code, v.n, scratch,
-			      reason_ret);
+	if (coder->coding == WFS_GRID_WIDE)
+		status = decode_wide(&codes, tables->wide, kernels, 0, v.codes, v.codes_len, scratch->code, v.n,
+				     scratch, reason_ret);
+	else
+		status = decode_split(&codes, tables->split, kernels, 0, v.codes, v.codes_len, scratch->code, v.n,
+				      scratch, reason_ret);
 	if (status != WFS_OK)
 		return status;
 	reason = wfs_grid_scales(&v, tables->grid, scratch->scale);
@@ -155,6 +159,7 @@ enum wfs_status wfs_payload_decode(const struct wfs_coder *coder, const struct w
 		return decode_wide(coder, tables->wide, kernels, phase, comp, comp_len, raw, raw_len, scratch,
 				   reason_ret);
 	case WFS_GRID:
+	case WFS_GRID_WIDE:
 		return decode_grid(coder, tables, kernels, phase, comp, comp_len, raw, raw_len, scratch, reason_ret);
 	default:
 		*reason_ret = "block coding is not known";

@@ -220,11 +220,12 @@ static bool is_word(unsigned word)
 static enum wfs_status check_coder(const struct meta *m, const struct wfs_disk_coder *d)
 {
 	const struct wfs_reader *r = m->reader;
-	const bool grid = d->coding == WFS_GRID, wide = d->coding == WFS_WIDE;
+	const bool grid = d->coding == WFS_GRID || d->coding == WFS_GRID_WIDE;
+	const bool wide = d->coding == WFS_WIDE || d->coding == WFS_GRID_WIDE;
 	const bool split = grid || wide || d->coding == WFS_SPLIT;
 	const unsigned bits = 8 * (grid ? 1u : d->word);
 
-	if (d->coding > WFS_WIDE)
+	if (d->coding > WFS_GRID_WIDE)
 		return wfs_fail(m->err, WFS_UNSUPPORTED, "a coder has a coding this version does not know");
 	if (!is_word(d->word) || d->zero || (!grid && d->grid) || (d->coding <= WFS_LZ4 && d->word != 1))
 		return bad(m, "a coder is not valid");
@@ -262,8 +263,8 @@ static enum wfs_status parse_coders(struct meta *m, const struct body *body)
 		if (status != WFS_OK)
 			return status;
 		r->coder[r->nr_coders] = (struct wfs_coder){d.coding, d.word, d.rot, d.field, d.pool, d.grid};
-		uses_grids |= d.coding == WFS_GRID;
-		uses_wide_pools |= d.coding == WFS_WIDE;
+		uses_grids |= d.coding == WFS_GRID || d.coding == WFS_GRID_WIDE;
+		uses_wide_pools |= d.coding == WFS_WIDE || d.coding == WFS_GRID_WIDE;
 	}
 	if (m->section[WFS_SECTION_GRIDS].comp && !uses_grids)
 		return bad(m, "no coder uses the grids");

@@ -11,7 +11,7 @@
 
 #include <lz4.h>
 
-enum { MAX = 16, BLOCK_LOG2 = 16, RAW_LEN = 190000, MAX_META = 96 << 10, MAX_POOL_BYTES = 64 << 10 };
+enum { MAX = 16, BLOCK_LOG2 = 16, RAW_LEN = 190000, MAX_META = 256 << 10, MAX_POOL_BYTES = 64 << 10 };
 
 /* A container in parts, before the sizes and checksums are computed. */
 struct parts {
@@ -26,7 +26,8 @@ struct parts {
 	u64 hash[MAX];
 	u8 *payload;
 	size_t payload_len;
-	struct wfs_disk_section extra; /* one more section when its kind is not 0, of comp_len zero bytes */
+	struct wfs_disk_section extra; /* one more section when its kind is not 0 */
+	const u8 *extra_body;	       /* its comp_len bytes; NULL: zero */
 	int compressed;		       /* the kind of a section to compress with LZ4 */
 };
 
@@ -156,6 +157,8 @@ static inline size_t put_meta(const struct parts *p, u8 *meta)
 	at += put_section(p, &entry[5], 6, p->hash, 8 * (size_t)nr, bodies + at);
 	entry[6] = p->extra;
 	memset(bodies + at, 0, (size_t)p->extra.comp_len);
+	if (p->extra_body)
+		memcpy(bodies + at, p->extra_body, (size_t)p->extra.comp_len);
 	at += (size_t)p->extra.comp_len;
 	memcpy(meta, &start, sizeof(start));
 	memcpy(meta + sizeof(start), entry, start.nr_sections * sizeof(entry[0]));
