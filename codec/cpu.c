@@ -116,6 +116,7 @@ struct wfs_kernels wfs_kernels_for(enum wfs_cpu cpu)
 		break;
 	case WFS_CPU_AVX2:
 		split = wfs_split_decode_avx2_get();
+		wide = wfs_wide_decode_avx2_get();
 		grid = wfs_grid_expand_avx2_get();
 		break;
 	case WFS_CPU_AVX512VBMI:

@@ -66,21 +66,83 @@ static inline struct wfs_wide_cursor wfs_wide_cursor_start(const struct wfs_wide
 /* Bytes that a row takes from the stream at most. */
 enum { WFS_WIDE_ROW_BYTES = 2 * WFS_LANES };
 
-/* Where the decoding of a block stands. */
+/* States, and where the next bits are. */
 struct wfs_wide_state {
-	const u8 *p;		  /* in the stream */
-	u32 lane[WFS_WIDE_LANES]; /* states */
+	const u8 *p;
+	u32 lane[WFS_WIDE_LANES];
 };
 
-/* The tables of the positions of a row that begins at word `first`; the cursor moves to the segment of its last. */
-void wfs_wide_row_tables(const struct wfs_wide_view *v, const struct wfs_wide_decode_pool *pool, struct wfs_split s,
-			 size_t first, struct wfs_wide_cursor *c, const struct wfs_wide_decode_table *of[WFS_LANES]);
+/* A walk over the rows of a block: their tables, their escapes. */
+struct wfs_wide_walk {
+	const struct wfs_wide_view *v;
+	const struct wfs_wide_decode_pool *pool;
+	struct wfs_wide_cursor cursor;
+	size_t used_escapes;
+	u8 lane_word[WFS_LANES];
+	const struct wfs_wide_decode_table *of[WFS_LANES]; /* table of each position of a row that has several */
+};
+struct wfs_wide_walk wfs_wide_walk_start(const struct wfs_wide_view *v, const struct wfs_wide_decode_pool *pool,
+					 struct wfs_split s);
 
-/* One row that may lie at the end of the stream. of: table of each position. False: the stream runs out. */
-bool wfs_wide_row_careful(struct wfs_wide_state *state, const u8 *stream_end,
-			  const struct wfs_wide_decode_table *const of[WFS_LANES], u8 name[WFS_LANES]);
+/* Fills walk->of for the row that begins at word `first` and goes on to the segment of its last word. */
+void wfs_wide_walk_mixed(struct wfs_wide_walk *walk, size_t first);
 
-/* Whether all states are where the encoder started, stream and escapes used up. */
-bool wfs_wide_is_proven(const struct wfs_wide_state *state, const struct wfs_wide_view *v, size_t used_escapes);
+/* The table of the row that begins at word `first`, rows in order; NULL: walk->of has those of its positions. */
+static WFS_ALWAYS_INLINE const struct wfs_wide_decode_table *wfs_wide_walk_row(struct wfs_wide_walk *walk, size_t first)
+{
+	if (first == walk->cursor.end)
+		wfs_wide_cursor_next(&walk->cursor, walk->v, walk->pool);
+	if (wfs_likely(walk->cursor.end >= WFS_MIN(first + WFS_LANES, walk->v->n)))
+		return &walk->pool->table[walk->cursor.table];
+	wfs_wide_walk_mixed(walk, first);
+	return NULL;
+}
+
+/* One row that may lie at the end of the stream: the names of its positions. one: its only table, or NULL: walk->of.
+ * False: the stream runs out. */
+bool wfs_wide_row_careful(const struct wfs_wide_walk *walk, const struct wfs_wide_decode_table *one,
+			  struct wfs_wide_state *state, u8 name[WFS_LANES]);
+
+/* The fields of a unit, row after row: the top bytes of rotated words, and the bytes below. */
+struct wfs_wide_fields {
+	_Alignas(64) u8 hi[WFS_SUPER], lo[WFS_SUPER];
+};
+
+/* Puts a superrow's words together from their fields and their rest bits, in mode 0. */
+typedef void wfs_wide_merge_fn(const struct wfs_wide_fields *f, const u8 *rest, u8 *raw);
+
+/* Splits for which the vector kernels have a merge of their own, as X(word, rot, field): BF16 and F16, F32, bytes. */
+/* clang-format off */
+#define WFS_WIDE_SHAPES(X)                                                                                             \
+	X(2, 1, 6) X(2, 1, 7) X(2, 1, 8) X(2, 1, 9) X(2, 1, 10) X(2, 1, 11) X(2, 1, 12)                                \
+	X(4, 1, 9) X(4, 1, 10) X(4, 1, 11) X(4, 1, 12) X(1, 1, 5) X(1, 1, 6) X(1, 1, 7) X(1, 0, 8)
+/* clang-format on */
+#define WFS_WIDE_SPLIT(word, rot, field)                                                                               \
+	((struct wfs_split){word, rot, field, (8 * (word) - (field)) % 8, (8 * (word) - (field)) / 8})
+/* Returns merge_WORD_ROT_FIELD if it is the one for s. */
+#define WFS_WIDE_CHOOSE(word_, rot_, field_)                                                                           \
+	if (s.word == word_ && s.rot == rot_ && s.field == field_)                                                     \
+		return merge_##word_##_##rot_##_##field_;
+
+/* Names the escapes of row r, whose positions these bits are. False: the escapes run out. */
+static inline bool wfs_wide_name_escapes(struct wfs_wide_walk *walk, u64 escapes, unsigned r, struct wfs_wide_fields *f)
+{
+	for (; escapes; escapes &= escapes - 1) {
+		const unsigned at = WFS_LANES * r + (unsigned)__builtin_ctzll(escapes);
+
+		if (walk->used_escapes == walk->v->nr_escapes)
+			return false;
+		const unsigned top = walk->pool->tail_top[walk->v->escapes[walk->used_escapes++]];
+
+		f->hi[at] = (u8)(top >> 8);
+		f->lo[at] = (u8)top;
+	}
+	return true;
+}
+
+/* The end of a block whose fields are decoded, those of the last unit in *f: the proof, the last unit's words, the
+ * literals. rest: that unit's; raw: of the block. Returns NULL, or why the block is refused. */
+const char *wfs_wide_finish(const struct wfs_wide_walk *walk, const struct wfs_wide_state *state, struct wfs_split s,
+			    const struct wfs_wide_fields *f, const u8 *rest, u8 *raw);
 
 #endif

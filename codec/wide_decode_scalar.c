@@ -12,17 +12,18 @@ static WFS_ALWAYS_INLINE u32 step(u32 x, u32 entry)
 	return (entry >> 8 & 0xfff) * (x >> WFS_WIDE_BITS) + x % WFS_WIDE_SLOTS - (entry >> 20);
 }
 
-bool wfs_wide_row_careful(struct wfs_wide_state *state, const u8 *stream_end,
-			  const struct wfs_wide_decode_table *const of[WFS_LANES], u8 name[WFS_LANES])
+bool wfs_wide_row_careful(const struct wfs_wide_walk *walk, const struct wfs_wide_decode_table *one,
+			  struct wfs_wide_state *state, u8 name[WFS_LANES])
 {
 	for (unsigned pos = 0; pos < WFS_LANES; pos++) {
+		const struct wfs_wide_decode_table *table = one ? one : walk->of[pos];
 		u32 *lane = &state->lane[pos % WFS_WIDE_LANES];
 		u32 x;
 
-		name[pos] = of[pos]->name[*lane % WFS_WIDE_SLOTS];
-		x = step(*lane, of[pos]->entry[name[pos]]);
+		name[pos] = table->name[*lane % WFS_WIDE_SLOTS];
+		x = step(*lane, table->entry[name[pos]]);
 		if (x < WFS_WIDE_STATE_MIN) {
-			if (state->p == stream_end)
+			if (state->p == walk->v->stream_end)
 				return false;
 			x = x << 16 | wfs_load16(state->p);
 			state->p += 2;
@@ -33,8 +34,9 @@ bool wfs_wide_row_careful(struct wfs_wide_state *state, const u8 *stream_end,
 }
 
 /* A row with WFS_WIDE_ROW_BYTES of stream left. one: its only table; NULL: of[] has them. */
-static WFS_ALWAYS_INLINE void row_ample(struct wfs_wide_state *state, const struct wfs_wide_decode_table *one,
-					const struct wfs_wide_decode_table *const *of, u8 name[WFS_LANES])
+static WFS_ALWAYS_INLINE void row_ample(const struct wfs_wide_decode_table *one,
+					const struct wfs_wide_decode_table *const *of, struct wfs_wide_state *state,
+					u8 name[WFS_LANES])
 {
 	const u8 *p = state->p;
 
@@ -54,69 +56,96 @@ static WFS_ALWAYS_INLINE void row_ample(struct wfs_wide_state *state, const stru
 	state->p = p;
 }
 
-bool wfs_wide_is_proven(const struct wfs_wide_state *state, const struct wfs_wide_view *v, size_t used_escapes)
+/* The names of the row that begins at word `first`. False: the stream runs out. */
+static bool decode_row(struct wfs_wide_walk *walk, size_t first, struct wfs_wide_state *state, u8 name[WFS_LANES])
+{
+	const struct wfs_wide_decode_table *one = wfs_wide_walk_row(walk, first);
+
+	if (walk->v->stream_end - state->p < WFS_WIDE_ROW_BYTES)
+		return wfs_wide_row_careful(walk, one, state, name);
+	if (one)
+		row_ample(one, NULL, state, name);
+	else
+		row_ample(NULL, walk->of, state, name);
+	return true;
+}
+
+/* ---- what kernels share ---- */
+
+struct wfs_wide_walk wfs_wide_walk_start(const struct wfs_wide_view *v, const struct wfs_wide_decode_pool *pool,
+					 struct wfs_split s)
+{
+	struct wfs_wide_walk walk = {.v = v, .pool = pool, .cursor = wfs_wide_cursor_start(v, pool)};
+
+	for (unsigned pos = 0; pos < WFS_LANES; pos++)
+		walk.lane_word[pos] = (u8)wfs_lane_word(s.word, pos);
+	return walk;
+}
+
+void wfs_wide_walk_mixed(struct wfs_wide_walk *walk, size_t first)
+{
+	const size_t end = WFS_MIN(first + WFS_LANES, walk->v->n);
+	const struct wfs_wide_decode_table *of_word[WFS_LANES];
+
+	for (size_t from = 0;;) {
+		const size_t to = walk->cursor.end >= end ? WFS_LANES : walk->cursor.end - first;
+
+		for (; from < to; from++)
+			of_word[from] = &walk->pool->table[walk->cursor.table];
+		if (to == WFS_LANES)
+			break;
+		wfs_wide_cursor_next(&walk->cursor, walk->v, walk->pool);
+	}
+	for (unsigned pos = 0; pos < WFS_LANES; pos++)
+		walk->of[pos] = of_word[walk->lane_word[pos]];
+}
+
+/* Whether all states are where the encoder started, stream and escapes used up. */
+static bool is_proven(const struct wfs_wide_walk *walk, const struct wfs_wide_state *state)
 {
 	u32 wrong = 0;
 
 	for (unsigned i = 0; i < WFS_WIDE_LANES; i++)
 		wrong |= state->lane[i] ^ WFS_WIDE_STATE_MIN;
-	return !wrong && state->p == v->stream_end && used_escapes == v->nr_escapes;
+	return !wrong && state->p == walk->v->stream_end && walk->used_escapes == walk->v->nr_escapes;
 }
 
-void wfs_wide_row_tables(const struct wfs_wide_view *v, const struct wfs_wide_decode_pool *pool, struct wfs_split s,
-			 size_t first, struct wfs_wide_cursor *c, const struct wfs_wide_decode_table *of[WFS_LANES])
+const char *wfs_wide_finish(const struct wfs_wide_walk *walk, const struct wfs_wide_state *state, struct wfs_split s,
+			    const struct wfs_wide_fields *f, const u8 *rest, u8 *raw)
 {
-	const struct wfs_wide_decode_table *of_word[WFS_LANES];
+	const struct wfs_wide_view *v = walk->v;
+	u16 top[WFS_SUPER];
 
-	for (unsigned i = 0; i < WFS_LANES; i++) {
-		if (first + i == c->end && c->end < v->n)
-			wfs_wide_cursor_next(c, v, pool);
-		of_word[i] = &pool->table[c->table];
-	}
-	for (unsigned pos = 0; pos < WFS_LANES; pos++)
-		of[pos] = of_word[wfs_lane_word(s.word, pos)];
+	if (!is_proven(walk, state))
+		return WFS_SPLIT_UNPROVEN;
+	for (unsigned i = 0; i < WFS_LANES * wfs_last_rows(v->n); i++)
+		top[i] = (u16)(f->hi[i] << 8 | f->lo[i]);
+	return wfs_words_finish(s, v->nr_modes ? v->mode[(v->n - 1) / WFS_SUPER] : 0, v->n, top, rest, v->literals,
+				v->nr_literals, raw);
 }
 
-/* The names of a row that begins at word `first`. False: the stream runs out. */
-static bool decode_row(const struct wfs_wide_view *v, const struct wfs_wide_decode_pool *pool, struct wfs_split s,
-		       size_t first, struct wfs_wide_cursor *c, struct wfs_wide_state *state, u8 name[WFS_LANES])
-{
-	const bool ample = v->stream_end - state->p >= WFS_WIDE_ROW_BYTES;
-	const struct wfs_wide_decode_table *of[WFS_LANES];
+/* ---- the scalar kernel ---- */
 
-	if (first == c->end)
-		wfs_wide_cursor_next(c, v, pool);
-	if (ample && c->end - first >= WFS_LANES) {
-		row_ample(state, &pool->table[c->table], NULL, name);
-		return true;
-	}
-	wfs_wide_row_tables(v, pool, s, first, c, of);
-	if (!ample)
-		return wfs_wide_row_careful(state, v->stream_end, of, name);
-	row_ample(state, NULL, of, name);
-	return true;
-}
-
-/* Names to field values as the top 16 bits of rotated words. False: the escapes run out. */
-static bool name_fields(const struct wfs_wide_view *v, const struct wfs_wide_decode_pool *pool, const u8 *name,
-			size_t nr, u16 *top, size_t *used)
+/* Names of whole rows to field values as the top 16 bits of rotated words. False: the escapes run out. */
+static bool name_fields(struct wfs_wide_walk *walk, const u8 *name, size_t nr, u16 *top)
 {
-	const unsigned up = 16u - pool->field;
+	const unsigned up = 16u - walk->pool->field, base = walk->pool->base;
+	const u64 ones = 0x0101010101010101, high = 0x8080808080808080;
 
 	for (size_t i = 0; i < nr; i++)
-		top[i] = (u16)((pool->base + name[i]) << up);
+		top[i] = (u16)((base + name[i]) << up);
 	for (size_t i = 0; i < nr; i += 8) {
-		/* A byte of all ones, and perhaps some above it, give a high bit. */
-		const u64 full = ~wfs_load64(name + i);
+		/* Names of 255 are zero bytes now: they borrow from above. */
+		const u64 inverted = ~wfs_load64(name + i);
 
-		if (!((full - 0x0101010101010101ull) & ~full & 0x8080808080808080ull))
+		if (wfs_likely(!((inverted - ones) & ~inverted & high)))
 			continue;
 		for (size_t k = i; k < i + 8; k++) {
 			if (name[k] != WFS_WIDE_ESCAPE)
 				continue;
-			if (*used == v->nr_escapes)
+			if (walk->used_escapes == walk->v->nr_escapes)
 				return false;
-			top[k] = pool->tail_top[v->escapes[(*used)++]];
+			top[k] = walk->pool->tail_top[walk->v->escapes[walk->used_escapes++]];
 		}
 	}
 	return true;
@@ -127,13 +156,12 @@ enum wfs_status wfs_wide_decode_scalar(const struct wfs_wide_view *v, const stru
 				       const char **reason_ret)
 {
 	const size_t last = (v->n - 1) / WFS_SUPER;
-	struct wfs_wide_cursor cursor = wfs_wide_cursor_start(v, pool);
+	struct wfs_wide_walk walk = wfs_wide_walk_start(v, pool, s);
 	struct wfs_wide_state state = {.p = v->stream};
 	const char *reason = WFS_SPLIT_UNPROVEN;
 	const u8 *rest = v->rest;
 	u8 name[WFS_SUPER];
 	u16 top[WFS_SUPER];
-	size_t used = 0;
 
 	(void)scratch;
 	memcpy(state.lane, v->states, sizeof(state.lane));
@@ -141,17 +169,14 @@ enum wfs_status wfs_wide_decode_scalar(const struct wfs_wide_view *v, const stru
 		const unsigned rows = super == last ? wfs_last_rows(v->n) : WFS_SUPER_ROWS;
 		const unsigned mode = v->nr_modes ? v->mode[super] : 0;
 
-		for (unsigned row = 0; row < rows; row++) {
-			const size_t at = WFS_LANES * row;
-
-			if (!decode_row(v, pool, s, super * WFS_SUPER + at, &cursor, &state, name + at))
+		for (unsigned at = 0; at < WFS_LANES * rows; at += WFS_LANES)
+			if (!decode_row(&walk, super * WFS_SUPER + at, &state, name + at))
 				goto out;
-		}
-		if (!name_fields(v, pool, name, (size_t)WFS_LANES * rows, top, &used))
+		if (!name_fields(&walk, name, (size_t)WFS_LANES * rows, top))
 			goto out;
 		if (super < last)
 			wfs_split_merge(s, mode, top, rest, rows, WFS_SUPER, raw + super * WFS_SUPER * s.word);
-		else if (wfs_wide_is_proven(&state, v, used))
+		else if (is_proven(&walk, &state))
 			reason = wfs_words_finish(s, mode, v->n, top, rest, v->literals, v->nr_literals, raw);
 		rest += wfs_unit_bytes(wfs_split_in_mode(s, mode), rows);
 	}
