@@ -26,9 +26,8 @@ enum {
 	MAX_WINDOW = 2 * CELL,
 	MAX_PIECES = MAX_WINDOW / WFS_SAMPLE,
 	ANY = WFS_NR_READINGS, /* an end whose reading is not known */
-	/* A reading has to save one part in MIN_GAIN. A change costs a block's header and metadata; the rest guards
+	/* A change costs a block's header and metadata; the rest guards
 	 * against chance. What a cell costs is counted for its sample. */
-	MIN_GAIN = 32,
 	CELL_CHANGE = 3072 / (CELL / WFS_SAMPLE) * WFS_SNIFF_PLAIN,
 	PIECE_CHANGE = 384 * WFS_SNIFF_PLAIN,
 };
@@ -101,7 +100,7 @@ static void sample_costs(struct wfs_sniffer *sniffer, const struct wfs_sample *s
 {
 	wfs_sniff_costs(sniffer, sample, cost_ret);
 	for (unsigned r = 1; r < WFS_NR_READINGS; r++)
-		cost_ret[r] += (u32)sample->len * (WFS_SNIFF_PLAIN / MIN_GAIN);
+		cost_ret[r] += (u32)sample->len * (WFS_SNIFF_PLAIN / WFS_SNIFF_MIN_GAIN);
 }
 
 /* ---- cells ---- */
@@ -119,7 +118,7 @@ static bool may_be_better(const u32 *cost)
 
 	for (unsigned r = 1; r < WFS_NR_READINGS; r++)
 		least = WFS_MIN(least, cost[r]);
-	return least < cost[0] && cost[0] < WFS_SAMPLE * (WFS_SNIFF_PLAIN - WFS_SNIFF_PLAIN / MIN_GAIN);
+	return least < cost[0] && cost[0] < WFS_SAMPLE * (WFS_SNIFF_PLAIN - WFS_SNIFF_PLAIN / WFS_SNIFF_MIN_GAIN);
 }
 
 static enum wfs_status judge_lz4(const struct batch *b, struct wfs_sniffer *sniffer, u64 cell, u8 *raw, u32 *cost,

@@ -7,9 +7,10 @@
 #include <stdlib.h>
 
 enum {
-	COUNTS = 256,	  /* counts below this are themselves counted */
-	MIN_SAVED = 64,	  /* a part of a word that its top byte has to save */
-	WIDE_GAIN = 64,	  /* the wide coding decodes slower than the split one: it has to save this part more */
+	COUNTS = 256,	/* counts below this are themselves counted */
+	MIN_SAVED = 64, /* a part of a word that its top byte has to save */
+	/* The wide coding decodes slower: where the split one serves, it has to save this part more. */
+	WIDE_GAIN = 64,
 	SELDOM_BITS = 16, /* of a value that the sample does not have */
 	/* 1 / (2 ln 2) bits a symbol: counts of few words look more uneven than what made them (Miller, Madow). */
 	CORRECTION = 185,
@@ -195,11 +196,11 @@ void wfs_sniff_costs(struct wfs_sniffer *sniffer, const struct wfs_sample *sampl
 			cost = words_cost(sniffer, wfs_reading[r].class, sample->raw + cut.head, cut.nr_words) *
 			       sample->len / (cut.nr_words * s.word);
 		cost_ret[r] = (u32)WFS_MIN(cost, 2 * plain);
-		if (r < WFS_NR_READINGS - 1)
+		if (&cost_ret[r] != bytes)
 			least = WFS_MIN(least, cost_ret[r]);
 	}
-	if (least < *bytes + plain / WIDE_GAIN)
-		*bytes = WFS_MAX(*bytes, least);
+	if (least < plain - plain / WFS_SNIFF_MIN_GAIN)
+		*bytes = (u32)WFS_MIN(*bytes + plain / WIDE_GAIN, 2 * plain);
 }
 
 /* ---- single bytes ---- */

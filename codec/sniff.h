@@ -25,6 +25,7 @@ enum {
 	WFS_MIN_SAMPLE = 64,		      /* at least */
 	WFS_SNIFF_UNIT = 256,		      /* parts of a bit that costs count in */
 	WFS_SNIFF_PLAIN = 8 * WFS_SNIFF_UNIT, /* a stored byte's cost */
+	WFS_SNIFF_MIN_GAIN = 32,	      /* a part that a reading has to save */
 	WFS_SNIFF_LZ4_BYTES = 64 << 10,	      /* most that wfs_sniff_lz4 takes */
 };
 
@@ -45,8 +46,8 @@ struct wfs_sample {
 	size_t len;
 	u64 off;
 };
-/* What a sample of WFS_MIN_SAMPLE..WFS_MAX_SAMPLE bytes costs in every reading. None is more than twice the cost
- * of storing it. */
+/* What a sample of WFS_MIN_SAMPLE..WFS_MAX_SAMPLE bytes costs in every reading, each at most twice the cost of
+ * storing it. */
 void wfs_sniff_costs(struct wfs_sniffer *sniffer, const struct wfs_sample *sample, u32 *cost_ret);
 /* What at most WFS_SNIFF_LZ4_BYTES cost with LZ4 or stored. */
 u32 wfs_sniff_lz4(struct wfs_sniffer *sniffer, const u8 *raw, size_t len);
