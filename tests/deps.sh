@@ -13,10 +13,11 @@ python='python3:python3 python3-venv!:python3-venv'
 lint='clang-format-14:clang-format-14 clang-tidy-14:clang-tidy-14 shellcheck:shellcheck
 	git:git nm:binutils'
 fuzz='clang-14:clang-14 libFuzzer!:libclang-rt-14-dev'
-# For the tests of the NEON kernels, which an AArch64 machine needs no emulator for (tests/arm64.sh gets the libraries).
-arm64='aarch64-linux-gnu-gcc:gcc-aarch64-linux-gnu arm64-libc!:libc6-dev-arm64-cross qemu-aarch64:qemu-user'
-[ "$(uname -m)" != aarch64 ] || arm64=
-check="$lint $fuzz $arm64 man:man-db groff:groff-base getfattr:attr"
+# For the tests of the NEON kernels, which an AArch64 machine needs no emulator for (tests/arm64.sh gets the libraries),
+# and of older x86 processors.
+emulated='aarch64-linux-gnu-gcc:gcc-aarch64-linux-gnu arm64-libc!:libc6-dev-arm64-cross qemu-aarch64:qemu-user'
+[ "$(uname -m)" != aarch64 ] || emulated=
+check="$lint $fuzz $emulated man:man-db groff:groff-base getfattr:attr"
 
 missing()
 {

@@ -163,6 +163,23 @@ cpu()
 {
 	has_cpu "$1" || skip "this CPU has no $1: it is tested by other machines only"
 }
+# Older processors, emulated: the variants found on them, and that SSSE3 takes no instruction that they lack.
+cpu_emulated()
+{
+	local model expected found
+	[ "$(uname -m)" = x86_64 ] || skip "this machine is no x86-64"
+	"$WFS_PYTHON" tests/tools/part.py "$WFS_CORPORA/minilm-f32/model.safetensors" "$dir/part" || return 1
+	while read -r model expected; do
+		found=$(qemu-x86_64 -cpu "$model" "$WFS_BIN/weightfs" bench --passes 1 --json "$dir/part" |
+			"$WFS_PYTHON" -c 'import json, sys; print(*[v["variant"] for v in json.load(sys.stdin)["decode"]])')
+		[ "$found" = "$expected" ] || { echo "$model: '$found', expected '$expected'"; return 1; }
+	done <<-'END'
+		core2duo scalar
+		Nehalem scalar ssse3
+		Haswell scalar ssse3 avx2
+	END
+	qemu-x86_64 -cpu Nehalem "$BUILD/tests/unit/test_split_decode" 300
+}
 fuzz()
 {
 	tests/fuzz/run.sh 20 "$1"
@@ -308,6 +325,7 @@ list_tests()
 	for name in scalar ssse3 avx2 avx512vbmi; do
 		echo "cpu/$name cpu $name"
 	done
+	echo "cpu/emulated cpu_emulated"
 	for variant in '' asan; do
 		echo "vectors${variant:+-$variant}/ok vectors_ok ${variant:-.}"
 		echo "vectors${variant:+-$variant}/bad vectors_bad ${variant:-.}"
