@@ -3,58 +3,13 @@
  * After this the read path has nothing left to check but payloads. Time and memory are bounded by the metadata's own
  * size: the block hashes and the pools are stored bytes, LZ4 sections expand at most 255 times.
  */
-#include "container.h"
-#include "cursor.h"
+#include "meta.h"
 
 #include <lz4.h>
-#include <stdlib.h>
-
-struct section {
-	const u8 *comp; /* NULL: absent */
-	u64 comp_len, raw_len;
-	u16 coding;
-};
-
-struct meta {
-	struct wfs_reader *reader;
-	struct wfs_error *err;
-	struct section section[WFS_NR_SECTION_KINDS];
-};
-
-/* One section's raw bytes; owned is NULL when they lie in the metadata itself. */
-struct body {
-	const u8 *bytes;
-	size_t len;
-	u8 *owned;
-};
-
-static enum wfs_status bad(const struct meta *m, const char *reason)
-{
-	return wfs_fail(m->err, WFS_BAD_DATA, reason);
-}
-
-static enum wfs_status no_memory(const struct meta *m)
-{
-	return wfs_fail(m->err, WFS_NO_MEMORY, "out of memory for the metadata");
-}
-
-/* An array that stays with the reader. Never NULL for nr = 0. */
-static void *reader_alloc(struct wfs_reader *r, u64 nr, size_t size)
-{
-	u64 bytes;
-	void *p;
-
-	if (__builtin_mul_overflow(nr, (u64)size, &bytes) || bytes > SIZE_MAX - 1)
-		return NULL;
-	p = malloc(WFS_MAX((size_t)bytes, (size_t)1));
-	if (p)
-		r->memory_bytes += bytes;
-	return p;
-}
 
 /* ---- sections ---- */
 
-static enum wfs_status parse_directory(struct meta *m, struct wfs_cursor c)
+static enum wfs_status parse_directory(struct wfs_meta *m, struct wfs_cursor c)
 {
 	struct wfs_disk_meta d;
 	struct wfs_cursor directory;
@@ -62,20 +17,20 @@ static enum wfs_status parse_directory(struct meta *m, struct wfs_cursor c)
 	int last_kind = -1;
 
 	if (!wfs_cursor_copy(&c, &d, sizeof(d)) || d.zero || d.nr_sections < 1 || d.nr_sections > WFS_MAX_SECTIONS)
-		return bad(m, "the metadata's start is not valid");
+		return wfs_meta_bad(m, "the metadata's start is not valid");
 	entries = wfs_cursor_take(&c, d.nr_sections * (u64)sizeof(struct wfs_disk_section));
 	if (!entries)
-		return bad(m, "the list of sections is cut off");
+		return wfs_meta_bad(m, "the list of sections is cut off");
 	directory = wfs_cursor_make(entries, d.nr_sections * sizeof(struct wfs_disk_section));
 	for (u32 i = 0; i < d.nr_sections; i++) {
 		struct wfs_disk_section s;
 		const u8 *comp;
 
 		if (!wfs_cursor_copy(&directory, &s, sizeof(s)))
-			return bad(m, "the list of sections is cut off");
+			return wfs_meta_bad(m, "the list of sections is cut off");
 		comp = wfs_cursor_take(&c, s.comp_len);
 		if (s.zero || s.kind <= last_kind || !comp)
-			return bad(m, "a section's entry is not valid");
+			return wfs_meta_bad(m, "a section's entry is not valid");
 		last_kind = s.kind;
 		if (s.kind >= WFS_SECTION_SKIPPED)
 			continue;
@@ -84,192 +39,41 @@ static enum wfs_status parse_directory(struct meta *m, struct wfs_cursor c)
 					"the metadata has a section this version does not know");
 		if (s.coding != WFS_STORED && s.coding != WFS_LZ4)
 			return wfs_fail(m->err, WFS_UNSUPPORTED, "a section has a coding this version does not know");
-		m->section[s.kind] = (struct section){comp, s.comp_len, s.raw_len, s.coding};
+		m->section[s.kind] = (struct wfs_meta_section){comp, s.comp_len, s.raw_len, s.coding};
 	}
 	if (c.left)
-		return bad(m, "bytes follow the last section");
+		return wfs_meta_bad(m, "bytes follow the last section");
 	for (int kind = WFS_SECTION_REGIONS; kind <= WFS_SECTION_HASHES; kind++)
 		if (!m->section[kind].comp)
-			return bad(m, "a section is missing");
+			return wfs_meta_bad(m, "a section is missing");
 	return WFS_OK;
 }
 
 /* Give the raw bytes of a section; the caller frees body->owned. unit: the length is a multiple of it. */
-static enum wfs_status open_section(const struct meta *m, int kind, size_t unit, struct body *body)
+static enum wfs_status open_section(const struct wfs_meta *m, int kind, size_t unit, struct wfs_meta_body *body)
 {
-	const struct section *s = &m->section[kind];
+	const struct wfs_meta_section *s = &m->section[kind];
 	int got;
 
 	if (s->raw_len % unit)
-		return bad(m, "a section's length is not a multiple of its entries'");
+		return wfs_meta_bad(m, "a section's length is not a multiple of its entries'");
 	if (s->coding == WFS_STORED) {
 		if (s->raw_len != s->comp_len)
-			return bad(m, "a stored section's lengths differ");
-		*body = (struct body){s->comp, (size_t)s->raw_len, NULL};
+			return wfs_meta_bad(m, "a stored section's lengths differ");
+		*body = (struct wfs_meta_body){s->comp, (size_t)s->raw_len, NULL};
 		return WFS_OK;
 	}
 	/* comp_len is within the file: the product cannot overflow. */
 	if (s->raw_len > WFS_LZ4_MAX_RAW || s->raw_len > WFS_LZ4_MAX_RATIO * s->comp_len || s->comp_len > INT32_MAX)
-		return bad(m, "a section claims to expand too much");
+		return wfs_meta_bad(m, "a section claims to expand too much");
 	body->owned = malloc(WFS_MAX((size_t)s->raw_len, (size_t)1));
 	if (!body->owned)
-		return no_memory(m);
+		return wfs_meta_no_memory(m);
 	got = LZ4_decompress_safe((const char *)s->comp, (char *)body->owned, (int)s->comp_len, (int)s->raw_len);
 	if (got < 0 || (u64)got != s->raw_len)
-		return bad(m, "a section is not valid LZ4");
+		return wfs_meta_bad(m, "a section is not valid LZ4");
 	body->bytes = body->owned;
 	body->len = (size_t)s->raw_len;
-	return WFS_OK;
-}
-
-/* ---- pools and coders ---- */
-
-static enum wfs_status parse_pools(struct meta *m, const struct body *body)
-{
-	struct wfs_reader *r = m->reader;
-	size_t used, at = 0, room = 0;
-	const char *reason = NULL;
-	struct wfs_pool pool;
-	enum wfs_status status;
-
-	for (; at < body->len; at += used) {
-		if (r->nr_pools == WFS_MAX_POOLS)
-			return bad(m, "too many pools");
-		status = wfs_pool_parse(body->bytes + at, body->len - at, &pool, &used, &reason);
-		if (status != WFS_OK)
-			return wfs_fail(m->err, status, reason);
-		if (r->nr_pools == room) {
-			struct wfs_decode_pool **grown;
-
-			room = WFS_MAX((size_t)8, room * 2);
-			grown = realloc(r->pool, room * sizeof(*grown));
-			if (!grown)
-				return no_memory(m);
-			r->pool = grown;
-		}
-		r->pool[r->nr_pools] = wfs_decode_pool_new(&pool);
-		if (!r->pool[r->nr_pools])
-			return no_memory(m);
-		r->nr_pools++;
-		r->memory_bytes += sizeof(*r->pool) + offsetof(struct wfs_decode_pool, table) +
-				   pool.nr_tables * sizeof(struct wfs_decode_table);
-	}
-	return WFS_OK;
-}
-
-static enum wfs_status parse_wide_pools(struct meta *m, const struct body *body)
-{
-	struct wfs_reader *r = m->reader;
-	const char *reason = NULL;
-	struct wfs_wide_pool pool;
-	enum wfs_status status;
-	size_t used;
-
-	r->wide_pool = reader_alloc(r, WFS_MAX_WIDE_POOLS, sizeof(struct wfs_wide_decode_pool *));
-	if (!r->wide_pool)
-		return no_memory(m);
-	for (size_t at = 0; at < body->len; at += used) {
-		if (r->nr_wide_pools == WFS_MAX_WIDE_POOLS)
-			return bad(m, "too many wide pools");
-		status = wfs_wide_pool_parse(body->bytes + at, body->len - at, &pool, &used, &reason);
-		if (status != WFS_OK)
-			return wfs_fail(m->err, status, reason);
-		r->wide_pool[r->nr_wide_pools] = wfs_wide_decode_pool_new(&pool);
-		if (!r->wide_pool[r->nr_wide_pools])
-			return no_memory(m);
-		r->nr_wide_pools++;
-		r->memory_bytes += wfs_wide_decode_pool_bytes(pool.nr_tables);
-	}
-	return WFS_OK;
-}
-
-static enum wfs_status parse_grids(struct meta *m, const struct body *body)
-{
-	struct wfs_reader *r = m->reader;
-	size_t used, at = 0, room = 0;
-	const char *reason = NULL;
-	struct wfs_grid grid;
-	enum wfs_status status;
-
-	for (; at < body->len; at += used) {
-		if (r->nr_grids == WFS_MAX_GRIDS)
-			return bad(m, "too many grids");
-		status = wfs_grid_parse(body->bytes + at, body->len - at, &grid, &used, &reason);
-		if (status != WFS_OK)
-			return wfs_fail(m->err, status, reason);
-		if (r->nr_grids == room) {
-			struct wfs_grid_values *grown;
-
-			room = WFS_MAX((size_t)1, room * 2);
-			grown = realloc(r->grid, room * sizeof(*grown));
-			if (!grown)
-				return no_memory(m);
-			r->grid = grown;
-		}
-		wfs_grid_values_make(&grid, &r->grid[r->nr_grids++]);
-	}
-	r->memory_bytes += room * sizeof(*r->grid);
-	return WFS_OK;
-}
-
-static bool is_word(unsigned word)
-{
-	return word == 1 || word == 2 || word == 4 || word == 8;
-}
-
-static enum wfs_status check_coder(const struct meta *m, const struct wfs_disk_coder *d)
-{
-	const struct wfs_reader *r = m->reader;
-	const bool grid = d->coding == WFS_GRID || d->coding == WFS_GRID_WIDE;
-	const bool wide = d->coding == WFS_WIDE || d->coding == WFS_GRID_WIDE;
-	const bool split = grid || wide || d->coding == WFS_SPLIT;
-	const unsigned bits = 8 * (grid ? 1u : d->word);
-
-	if (d->coding > WFS_GRID_WIDE)
-		return wfs_fail(m->err, WFS_UNSUPPORTED, "a coder has a coding this version does not know");
-	if (!is_word(d->word) || d->zero || (!grid && d->grid) || (d->coding <= WFS_LZ4 && d->word != 1))
-		return bad(m, "a coder is not valid");
-	if (!split && (d->rot || d->field || d->pool))
-		return bad(m, "a coder is not valid");
-	if (grid && (d->grid >= r->nr_grids || wfs_grid_word_bytes(r->grid[d->grid].output) != d->word))
-		return bad(m, "a coder's grid does not fit");
-	if (split && (d->rot > 1 || d->field < 1 || d->field > WFS_MAX_FIELD))
-		return bad(m, "a coder's split is not valid");
-	/* Only the wide coding takes bytes as a whole. */
-	if (split && d->field >= bits && !(wide && d->field == bits && !d->rot))
-		return bad(m, "a coder's split is not valid");
-	if (wide && (d->pool >= r->nr_wide_pools || r->wide_pool[d->pool]->field != d->field))
-		return bad(m, "a coder's wide pool does not fit");
-	if (split && !wide && (d->pool >= r->nr_pools || r->pool[d->pool]->field != d->field))
-		return bad(m, "a coder's pool does not fit");
-	return WFS_OK;
-}
-
-static enum wfs_status parse_coders(struct meta *m, const struct body *body)
-{
-	struct wfs_cursor c = wfs_cursor_make(body->bytes, body->len);
-	struct wfs_reader *r = m->reader;
-	struct wfs_disk_coder d;
-	bool uses_grids = false, uses_wide_pools = false;
-
-	if (body->len / sizeof(d) > WFS_MAX_CODERS)
-		return bad(m, "too many coders");
-	r->coder = reader_alloc(r, body->len / sizeof(d), sizeof(*r->coder));
-	if (!r->coder)
-		return no_memory(m);
-	for (; wfs_cursor_copy(&c, &d, sizeof(d)); r->nr_coders++) {
-		enum wfs_status status = check_coder(m, &d);
-
-		if (status != WFS_OK)
-			return status;
-		r->coder[r->nr_coders] = (struct wfs_coder){d.coding, d.word, d.rot, d.field, d.pool, d.grid};
-		uses_grids |= d.coding == WFS_GRID || d.coding == WFS_GRID_WIDE;
-		uses_wide_pools |= d.coding == WFS_WIDE || d.coding == WFS_GRID_WIDE;
-	}
-	if (m->section[WFS_SECTION_GRIDS].comp && !uses_grids)
-		return bad(m, "no coder uses the grids");
-	if (m->section[WFS_SECTION_WIDE_POOLS].comp && !uses_wide_pools)
-		return bad(m, "no coder uses the wide pools");
 	return WFS_OK;
 }
 
@@ -289,7 +93,7 @@ static bool copy_valid(const struct wfs_reader *r, const struct wfs_disk_region 
 	return last->copies_before + (last->kind == WFS_REGION_COPY) == first->copies_before;
 }
 
-static enum wfs_status check_region(const struct meta *m, const struct wfs_disk_region *d, u64 expected_start)
+static enum wfs_status check_region(const struct wfs_meta *m, const struct wfs_disk_region *d, u64 expected_start)
 {
 	const struct wfs_reader *r = m->reader;
 	bool coded = d->kind == WFS_REGION_CODED;
@@ -297,17 +101,17 @@ static enum wfs_status check_region(const struct meta *m, const struct wfs_disk_
 	if (d->kind < WFS_REGION_CODED || d->kind > WFS_REGION_COPY)
 		return wfs_fail(m->err, WFS_UNSUPPORTED, "a region has a kind this version does not know");
 	if (d->start != expected_start || !d->len || d->len > r->head.raw_len - expected_start)
-		return bad(m, "the regions do not cover the original exactly");
+		return wfs_meta_bad(m, "the regions do not cover the original exactly");
 	if (d->zero0 || d->zero1 || d->phase > 7)
-		return bad(m, "a region is not valid");
+		return wfs_meta_bad(m, "a region is not valid");
 	if (coded ? d->coder >= r->nr_coders || d->arg : d->coder)
-		return bad(m, "a region's coder is not valid");
+		return wfs_meta_bad(m, "a region's coder is not valid");
 	if (d->kind == WFS_REGION_COPY && (d->phase || !copy_valid(r, d)))
-		return bad(m, "a copy's source is not valid");
+		return wfs_meta_bad(m, "a copy's source is not valid");
 	return WFS_OK;
 }
 
-static enum wfs_status parse_regions(struct meta *m, const struct body *body)
+static enum wfs_status parse_regions(struct wfs_meta *m, const struct wfs_meta_body *body)
 {
 	struct wfs_cursor c = wfs_cursor_make(body->bytes, body->len);
 	u64 nr = body->len / sizeof(struct wfs_disk_region), at = 0;
@@ -316,10 +120,10 @@ static enum wfs_status parse_regions(struct meta *m, const struct body *body)
 	u32 nr_copies = 0;
 
 	if (nr > WFS_MAX_REGIONS)
-		return bad(m, "too many regions");
-	r->region = reader_alloc(r, nr + 1, sizeof(*r->region));
+		return wfs_meta_bad(m, "too many regions");
+	r->region = wfs_reader_alloc(r, nr + 1, sizeof(*r->region));
 	if (!r->region)
-		return no_memory(m);
+		return wfs_meta_no_memory(m);
 	for (; wfs_cursor_copy(&c, &d, sizeof(d)); r->nr_regions++) {
 		enum wfs_status status = check_region(m, &d, at);
 
@@ -333,7 +137,7 @@ static enum wfs_status parse_regions(struct meta *m, const struct body *body)
 		at += d.len;
 	}
 	if (at != r->head.raw_len)
-		return bad(m, "the regions do not cover the original exactly");
+		return wfs_meta_bad(m, "the regions do not cover the original exactly");
 	r->region[nr] = (struct wfs_reader_region){.raw_off = at, .first_block = r->nr_blocks};
 	return WFS_OK;
 }
@@ -341,62 +145,62 @@ static enum wfs_status parse_regions(struct meta *m, const struct body *body)
 /* ---- block columns ---- */
 
 /* Every column has exactly nr_blocks entries. The hashes are stored bytes: this also bounds nr_blocks by the file. */
-static enum wfs_status check_columns(const struct meta *m)
+static enum wfs_status check_columns(const struct wfs_meta *m)
 {
-	const struct section *s = m->section;
+	const struct wfs_meta_section *s = m->section;
 	u64 nr = m->reader->nr_blocks;
 
 	if (s[WFS_SECTION_HASHES].coding != WFS_STORED || s[WFS_SECTION_HASHES].raw_len % WFS_HASH_BYTES ||
 	    s[WFS_SECTION_HASHES].raw_len / WFS_HASH_BYTES != nr)
-		return bad(m, "the column of hashes does not fit the regions");
+		return wfs_meta_bad(m, "the column of hashes does not fit the regions");
 	if (s[WFS_SECTION_LENGTHS].raw_len != nr * WFS_LENGTH_PLANES)
-		return bad(m, "the column of lengths does not fit the regions");
+		return wfs_meta_bad(m, "the column of lengths does not fit the regions");
 	if (s[WFS_SECTION_SELECTORS].raw_len != nr * WFS_SELECTOR_PLANES)
-		return bad(m, "the column of coders does not fit the regions");
+		return wfs_meta_bad(m, "the column of coders does not fit the regions");
 	if (s[WFS_SECTION_SHA256].comp &&
 	    (s[WFS_SECTION_SHA256].coding != WFS_STORED || s[WFS_SECTION_SHA256].comp_len != nr * WFS_SHA256_BYTES ||
 	     s[WFS_SECTION_SHA256].raw_len != s[WFS_SECTION_SHA256].comp_len))
-		return bad(m, "the column of SHA-256 does not fit the regions");
+		return wfs_meta_bad(m, "the column of SHA-256 does not fit the regions");
 	return WFS_OK;
 }
 
-static enum wfs_status parse_hashes(struct meta *m, const struct body *body)
+static enum wfs_status parse_hashes(struct wfs_meta *m, const struct wfs_meta_body *body)
 {
 	struct wfs_reader *r = m->reader;
 
-	r->hash = reader_alloc(r, r->nr_blocks, sizeof(*r->hash));
+	r->hash = wfs_reader_alloc(r, r->nr_blocks, sizeof(*r->hash));
 	if (!r->hash)
-		return no_memory(m);
+		return wfs_meta_no_memory(m);
 	memcpy(r->hash, body->bytes, body->len);
 	return WFS_OK;
 }
 
-static enum wfs_status parse_selectors(struct meta *m, const struct body *body)
+static enum wfs_status parse_selectors(struct wfs_meta *m, const struct wfs_meta_body *body)
 {
 	struct wfs_reader *r = m->reader;
 	u64 nr = r->nr_blocks;
 
-	r->selector = reader_alloc(r, nr, sizeof(*r->selector));
+	r->selector = wfs_reader_alloc(r, nr, sizeof(*r->selector));
 	if (!r->selector)
-		return no_memory(m);
+		return wfs_meta_no_memory(m);
 	for (u64 i = 0; i < nr; i++) {
 		r->selector[i] = (u16)(body->bytes[i] | body->bytes[nr + i] << 8);
 		if (r->selector[i] > r->nr_coders)
-			return bad(m, "a block's coder is not valid");
+			return wfs_meta_bad(m, "a block's coder is not valid");
 	}
 	return WFS_OK;
 }
 
-static enum wfs_status parse_lengths(struct meta *m, const struct body *body)
+static enum wfs_status parse_lengths(struct wfs_meta *m, const struct wfs_meta_body *body)
 {
 	const u8 *plane = body->bytes;
 	struct wfs_reader *r = m->reader;
 	u64 nr = r->nr_blocks, sum = 0, group_off = 0;
 
-	r->group_off = reader_alloc(r, (nr >> WFS_GROUP_LOG2) + 1, sizeof(*r->group_off));
-	r->rel_off = reader_alloc(r, nr + 1, sizeof(*r->rel_off));
+	r->group_off = wfs_reader_alloc(r, (nr >> WFS_GROUP_LOG2) + 1, sizeof(*r->group_off));
+	r->rel_off = wfs_reader_alloc(r, nr + 1, sizeof(*r->rel_off));
 	if (!r->group_off || !r->rel_off)
-		return no_memory(m);
+		return wfs_meta_no_memory(m);
 	for (u64 i = 0; i <= nr; i++) {
 		if (i % ((u64)1 << WFS_GROUP_LOG2) == 0)
 			r->group_off[i >> WFS_GROUP_LOG2] = group_off = sum;
@@ -405,12 +209,12 @@ static enum wfs_status parse_lengths(struct meta *m, const struct body *body)
 			u32 comp_len = plane[i] | (u32)plane[nr + i] << 8 | (u32)plane[2 * nr + i] << 16;
 
 			if (comp_len > (u32)1 << r->head.block_log2)
-				return bad(m, "a block's length is not valid");
+				return wfs_meta_bad(m, "a block's length is not valid");
 			sum += comp_len;
 		}
 	}
 	if (sum != r->head.payload_len)
-		return bad(m, "the blocks' lengths do not add up to the payload");
+		return wfs_meta_bad(m, "the blocks' lengths do not add up to the payload");
 	return WFS_OK;
 }
 
@@ -429,7 +233,7 @@ static bool block_valid(const struct wfs_reader *r, const struct wfs_block *b)
 	}
 }
 
-static enum wfs_status check_blocks(const struct meta *m)
+static enum wfs_status check_blocks(const struct wfs_meta *m)
 {
 	const struct wfs_reader *r = m->reader;
 
@@ -449,7 +253,7 @@ enum wfs_status wfs_meta_pools(const struct wfs_reader *reader, const u8 *meta, 
 			       size_t *len_ret, struct wfs_error *err)
 {
 	const enum wfs_section_kind kind = wide ? WFS_SECTION_WIDE_POOLS : WFS_SECTION_POOLS;
-	struct meta m = {.err = err};
+	struct wfs_meta m = {.err = err};
 	enum wfs_status status = parse_directory(&m, wfs_cursor_make(meta, (size_t)reader->head.meta_len));
 
 	if (status == WFS_OK) {
@@ -465,26 +269,26 @@ enum wfs_status wfs_meta_parse(struct wfs_reader *reader, const u8 *meta, size_t
 	static const struct {
 		int kind;
 		size_t unit;
-		enum wfs_status (*parse)(struct meta *m, const struct body *body);
+		enum wfs_status (*parse)(struct wfs_meta *m, const struct wfs_meta_body *body);
 	} step[] = {
-		{WFS_SECTION_POOLS, 1, parse_pools},
-		{WFS_SECTION_WIDE_POOLS, 1, parse_wide_pools}, /* may be absent, as the next */
-		{WFS_SECTION_GRIDS, 1, parse_grids},
-		{WFS_SECTION_CODERS, sizeof(struct wfs_disk_coder), parse_coders},
+		{WFS_SECTION_POOLS, 1, wfs_meta_parse_pools},
+		{WFS_SECTION_WIDE_POOLS, 1, wfs_meta_parse_wide_pools}, /* may be absent, as the next */
+		{WFS_SECTION_GRIDS, 1, wfs_meta_parse_grids},
+		{WFS_SECTION_CODERS, sizeof(struct wfs_disk_coder), wfs_meta_parse_coders},
 		{WFS_SECTION_REGIONS, sizeof(struct wfs_disk_region), parse_regions},
 		{WFS_SECTION_HASHES, WFS_HASH_BYTES, parse_hashes},
 		{WFS_SECTION_SELECTORS, 1, parse_selectors},
 		{WFS_SECTION_LENGTHS, 1, parse_lengths},
 	};
-	struct meta m = {.reader = reader, .err = err};
+	struct wfs_meta m = {.reader = reader, .err = err};
 	enum wfs_status status = parse_directory(&m, wfs_cursor_make(meta, meta_len));
 
 	/* Pools grow most when they are made ready for decoding. */
 	if (status == WFS_OK && (m.section[WFS_SECTION_POOLS].coding != WFS_STORED ||
 				 m.section[WFS_SECTION_WIDE_POOLS].coding != WFS_STORED))
-		status = bad(&m, "the pools are not stored");
+		status = wfs_meta_bad(&m, "the pools are not stored");
 	for (size_t i = 0; i < WFS_ARRAY_LEN(step) && status == WFS_OK; i++) {
-		struct body body = {0};
+		struct wfs_meta_body body = {0};
 
 		if (!m.section[step[i].kind].comp)
 			continue;

@@ -62,8 +62,8 @@ WFS_API const char *wfs_version(void);
 
 /* ---- CPU variants ---------------------------------------------------------------------------------------------- */
 
-/* Every variant gives the same bytes and the same refusals. AUTO picks the fastest this CPU and OS support. NEON is there
- * on AArch64 only, SSSE3, AVX2 and AVX512VBMI on x86-64 only. */
+/* Every variant gives the same bytes and the same refusals. AUTO picks the fastest this CPU and OS support. NEON is
+ * there on AArch64 only, SSSE3, AVX2 and AVX512VBMI on x86-64 only. */
 enum wfs_cpu {
 	WFS_CPU_AUTO = 0,
 	WFS_CPU_SCALAR,
@@ -130,10 +130,10 @@ struct wfs_info {
 	struct wfs_head head;
 	uint64_t nr_blocks, nr_regions;
 	uint32_t nr_coders, nr_pools; /* pools: of both entropy coders */
-	bool meta_from_copy_b; /* copy A of the metadata is damaged */
-	bool truncated;	       /* the file is shorter than head.file_len */
-	enum wfs_cpu cpu;      /* the variant in use, never AUTO */
-	uint64_t memory_bytes; /* what the reader holds */
+	bool meta_from_copy_b;	      /* copy A of the metadata is damaged */
+	bool truncated;		      /* the file is shorter than head.file_len */
+	enum wfs_cpu cpu;	      /* the variant in use, never AUTO */
+	uint64_t memory_bytes;	      /* what the reader holds */
 };
 WFS_API void wfs_reader_info(const struct wfs_reader *reader, struct wfs_info *info_ret);
 
