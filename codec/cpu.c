@@ -112,6 +112,7 @@ struct wfs_kernels wfs_kernels_for(enum wfs_cpu cpu)
 	switch (cpu == WFS_CPU_AUTO ? wfs_cpu_best() : cpu) {
 	case WFS_CPU_SSSE3:
 		split = wfs_split_decode_ssse3_get();
+		wide = wfs_wide_decode_ssse3_get();
 		grid = wfs_grid_expand_ssse3_get();
 		break;
 	case WFS_CPU_AVX2:
@@ -126,6 +127,7 @@ struct wfs_kernels wfs_kernels_for(enum wfs_cpu cpu)
 		break;
 	case WFS_CPU_NEON:
 		split = wfs_split_decode_neon_get();
+		wide = wfs_wide_decode_neon_get();
 		grid = wfs_grid_expand_neon_get();
 		break;
 	default:

@@ -32,6 +32,12 @@ VEC_INLINE vec round_bf16(vec f)
 	return vec_add32(vec_add32(f, vec_load(below_half)), odd);
 }
 
+/* The values of 4 codes. */
+VEC_INLINE vec look_up(const u32 *value, const u8 *codes)
+{
+	return vec_of4(value[codes[0]], value[codes[1]], value[codes[2]], value[codes[3]]);
+}
+
 /* 8 values, multiplied where target says so, to words at raw. */
 VEC_INLINE void put_words(const enum target target, vec a, vec b, vec scale, u8 *raw)
 {
@@ -62,7 +68,7 @@ VEC_INLINE void expand(struct work *w, const enum target target, size_t nr, floa
 	size_t done = 0;
 
 	for (; done < nr && w->left - done >= STEP; done += STEP)
-		put_words(target, vec_gather4(value, codes + done), vec_gather4(value, codes + done + 4), scales,
+		put_words(target, look_up(value, codes + done), look_up(value, codes + done + 4), scales,
 			  w->raw + done * word);
 	for (; done < nr; done++) {
 		const u32 x = wfs_grid_word(w->g, scale, codes[done]);

@@ -4,7 +4,7 @@
  * functions are inlined; those that take a `const unsigned word` (1, 2, 4 or 8 bytes) expect a constant. Bytes of a
  * vector have the order of memory, words are little-endian.
  *
- *     vec_load, vec_store           any alignment
+ *     vec_load, vec_store           any alignment; vec_load8: 8 bytes, then 0
  *     vec_zero, vec_dup             all bytes the same
  *     vec_or, vec_xor, vec_and, vec_and_not (a & ~b), vec_add, vec_sub, vec_equal (0xff or 0)
  *     vec_above                     signed a > b: 0xff or 0
@@ -15,12 +15,13 @@
  *     vec_zip_low, vec_zip_high     words of the lower or upper half of a and b, by turns
  *     vec_ror1                      words rotated right by one bit
  *     vec_left, vec_right           words shifted by vec_left_by(n), vec_right_by(n); n >= 8 * word gives 0
- *     vec_gather4(table, i)         words of 4 bytes table[i[0]] to table[i[3]]
- *     vec_add32, vec_mul_f32        words of 4 bytes; binary32 numbers
+ *     vec_of4(a, b, c, d)           words of 4 bytes
+ *     vec_add32, vec_sub32, vec_mul32, vec_equal32, vec_mul_f32 (binary32 numbers)
  *     vec_low_halves(a, b)          the lower 2 bytes of words of 4 bytes; vec_high_halves: the upper ones
+ *     vec_even_bytes(a, b)          the lower bytes of words of 2 bytes; vec_odd_bytes: the upper ones
  *     vec_f16(a, b)                 binary32 numbers to binary16, to nearest even, beyond the range infinity
  *     vec_mask_put, vec_mask_get    top bits of the bytes of four vectors as a u64, vector 0's lowest; vec_mask_one:
- *                                   those of one vector
+ *                                   those of one vector; vec_mask4: top bits of words of 4 bytes
  */
 #ifndef WFS_VEC128_H
 #define WFS_VEC128_H

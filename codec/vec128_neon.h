@@ -17,6 +17,10 @@ VEC_INLINE vec vec_load(const void *p)
 {
 	return vld1q_u8(p);
 }
+VEC_INLINE vec vec_load8(const void *p)
+{
+	return vcombine_u8(vld1_u8(p), vdup_n_u8(0));
+}
 VEC_INLINE void vec_store(void *p, vec v)
 {
 	vst1q_u8(p, v);
@@ -146,17 +150,27 @@ VEC_INLINE vec vec_right(const unsigned word, vec v, vec by)
 
 /* ---- words of 4 bytes ---- */
 
-VEC_INLINE vec vec_gather4(const u32 *table, const u8 *i)
+VEC_INLINE vec vec_of4(u32 a, u32 b, u32 c, u32 d)
 {
-	uint32x4_t v = vdupq_n_u32(table[i[0]]);
+	const uint32x4_t v = {a, b, c, d};
 
-	v = vsetq_lane_u32(table[i[1]], v, 1);
-	v = vsetq_lane_u32(table[i[2]], v, 2);
-	return vreinterpretq_u8_u32(vsetq_lane_u32(table[i[3]], v, 3));
+	return vreinterpretq_u8_u32(v);
 }
 VEC_INLINE vec vec_add32(vec a, vec b)
 {
 	return vreinterpretq_u8_u32(vaddq_u32(vreinterpretq_u32_u8(a), vreinterpretq_u32_u8(b)));
+}
+VEC_INLINE vec vec_sub32(vec a, vec b)
+{
+	return vreinterpretq_u8_u32(vsubq_u32(vreinterpretq_u32_u8(a), vreinterpretq_u32_u8(b)));
+}
+VEC_INLINE vec vec_mul32(vec a, vec b)
+{
+	return vreinterpretq_u8_u32(vmulq_u32(vreinterpretq_u32_u8(a), vreinterpretq_u32_u8(b)));
+}
+VEC_INLINE vec vec_equal32(vec a, vec b)
+{
+	return vreinterpretq_u8_u32(vceqq_u32(vreinterpretq_u32_u8(a), vreinterpretq_u32_u8(b)));
 }
 VEC_INLINE vec vec_mul_f32(vec a, vec b)
 {
@@ -169,6 +183,14 @@ VEC_INLINE vec vec_high_halves(vec a, vec b)
 VEC_INLINE vec vec_low_halves(vec a, vec b)
 {
 	return vreinterpretq_u8_u16(vuzp1q_u16(vreinterpretq_u16_u8(a), vreinterpretq_u16_u8(b)));
+}
+VEC_INLINE vec vec_odd_bytes(vec a, vec b)
+{
+	return vuzp2q_u8(a, b);
+}
+VEC_INLINE vec vec_even_bytes(vec a, vec b)
+{
+	return vuzp1q_u8(a, b);
 }
 VEC_INLINE vec vec_f16(vec a, vec b)
 {
@@ -199,6 +221,12 @@ VEC_INLINE u64 vec_mask_get(const struct vec_mask *m)
 VEC_INLINE u32 vec_mask_one(const struct vec_mask *m, const unsigned i)
 {
 	return (u32)(vec_mask_get(m) >> 16 * i & 0xffff);
+}
+VEC_INLINE u32 vec_mask4(vec v)
+{
+	static const u32 bit[4] = {1, 2, 4, 8};
+
+	return vaddvq_u32(vandq_u32(vreinterpretq_u32_u8(v), vld1q_u32(bit)));
 }
 
 #endif

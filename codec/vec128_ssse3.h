@@ -17,6 +17,10 @@ VEC_INLINE vec vec_load(const void *p)
 {
 	return _mm_loadu_si128(p);
 }
+VEC_INLINE vec vec_load8(const void *p)
+{
+	return _mm_loadl_epi64(p);
+}
 VEC_INLINE void vec_store(void *p, vec v)
 {
 	_mm_storeu_si128(p, v);
@@ -137,16 +141,28 @@ VEC_INLINE vec vec_right(const unsigned word, vec v, vec by)
 
 /* ---- words of 4 bytes ---- */
 
-VEC_INLINE vec vec_gather4(const u32 *table, const u8 *i)
+VEC_INLINE vec vec_of4(u32 a, u32 b, u32 c, u32 d)
 {
-	const vec a = _mm_cvtsi32_si128((int)table[i[0]]), b = _mm_cvtsi32_si128((int)table[i[1]]);
-	const vec c = _mm_cvtsi32_si128((int)table[i[2]]), d = _mm_cvtsi32_si128((int)table[i[3]]);
-
-	return _mm_unpacklo_epi64(_mm_unpacklo_epi32(a, b), _mm_unpacklo_epi32(c, d));
+	return _mm_unpacklo_epi64(_mm_unpacklo_epi32(_mm_cvtsi32_si128((int)a), _mm_cvtsi32_si128((int)b)),
+				  _mm_unpacklo_epi32(_mm_cvtsi32_si128((int)c), _mm_cvtsi32_si128((int)d)));
 }
 VEC_INLINE vec vec_add32(vec a, vec b)
 {
 	return _mm_add_epi32(a, b);
+}
+VEC_INLINE vec vec_sub32(vec a, vec b)
+{
+	return _mm_sub_epi32(a, b);
+}
+VEC_INLINE vec vec_mul32(vec a, vec b)
+{
+	const vec even = _mm_mul_epu32(a, b), odd = _mm_mul_epu32(_mm_srli_epi64(a, 32), _mm_srli_epi64(b, 32));
+
+	return _mm_unpacklo_epi32(_mm_shuffle_epi32(even, 0x08), _mm_shuffle_epi32(odd, 0x08));
+}
+VEC_INLINE vec vec_equal32(vec a, vec b)
+{
+	return _mm_cmpeq_epi32(a, b);
 }
 VEC_INLINE vec vec_mul_f32(vec a, vec b)
 {
@@ -159,6 +175,16 @@ VEC_INLINE vec vec_high_halves(vec a, vec b)
 VEC_INLINE vec vec_low_halves(vec a, vec b)
 {
 	return vec_high_halves(_mm_slli_epi32(a, 16), _mm_slli_epi32(b, 16));
+}
+VEC_INLINE vec vec_odd_bytes(vec a, vec b)
+{
+	return _mm_packus_epi16(_mm_srli_epi16(a, 8), _mm_srli_epi16(b, 8));
+}
+VEC_INLINE vec vec_even_bytes(vec a, vec b)
+{
+	const vec low8 = _mm_set1_epi16(0x00ff);
+
+	return _mm_packus_epi16(_mm_and_si128(a, low8), _mm_and_si128(b, low8));
 }
 /* a where the mask's bits are 0, b where they are 1. */
 VEC_INLINE vec vec_pick(vec a, vec b, vec mask)
@@ -203,6 +229,10 @@ VEC_INLINE u32 vec_mask_one(const struct vec_mask *m, const unsigned i)
 VEC_INLINE u64 vec_mask_get(const struct vec_mask *m)
 {
 	return m->of[0] | m->of[1] << 16 | (u64)(m->of[2] | m->of[3] << 16) << 32;
+}
+VEC_INLINE u32 vec_mask4(vec v)
+{
+	return (u32)_mm_movemask_ps(_mm_castsi128_ps(v));
 }
 
 #endif

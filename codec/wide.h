@@ -102,8 +102,10 @@ typedef enum wfs_status wfs_wide_decode_fn(const struct wfs_wide_view *v, const 
 					   const char **reason_ret);
 wfs_wide_decode_fn wfs_wide_decode_scalar;
 /* NULL when this build has no such kernel. The CPU must support it. */
+wfs_wide_decode_fn *wfs_wide_decode_ssse3_get(void);
 wfs_wide_decode_fn *wfs_wide_decode_avx2_get(void);
 wfs_wide_decode_fn *wfs_wide_decode_avx512vbmi_get(void);
+wfs_wide_decode_fn *wfs_wide_decode_neon_get(void);
 
 /* ---- encode: wide_train.c, wide_encode*.c ---- */
 
