@@ -7,22 +7,21 @@
 #include <stdlib.h>
 
 enum {
-	COUNTS = 256,	/* counts below this are themselves counted */
-	MIN_SAVED = 64, /* a part of a word that its top byte has to save */
-	/* The wide coding decodes slower: where the split one serves, it has to save this part more. */
-	WIDE_GAIN = 64,
+	COUNTS = 256,	  /* counts below this are themselves counted */
+	MIN_SAVED = 64,	  /* a part of a word that its top byte has to save */
 	SELDOM_BITS = 16, /* of a value that the sample does not have */
 	/* 1 / (2 ln 2) bits a symbol: counts of few words look more uneven than what made them (Miller, Madow). */
 	CORRECTION = 185,
 };
 
+/* Those that give way to others come last. */
 const struct wfs_reading wfs_reading[WFS_NR_READINGS] = {
 	{WFS_CLASS_NONE, 0}, {WFS_CLASS_BF16, 0},  {WFS_CLASS_BF16, 1}, {WFS_CLASS_F16, 0},  {WFS_CLASS_F16, 1},
 	{WFS_CLASS_F32, 0},  {WFS_CLASS_F32, 1},   {WFS_CLASS_F32, 2},	{WFS_CLASS_F32, 3},  {WFS_CLASS_F64, 0},
 	{WFS_CLASS_F64, 1},  {WFS_CLASS_F64, 2},   {WFS_CLASS_F64, 3},	{WFS_CLASS_F64, 4},  {WFS_CLASS_F64, 5},
 	{WFS_CLASS_F64, 6},  {WFS_CLASS_F64, 7},   {WFS_CLASS_E4M3, 0}, {WFS_CLASS_E5M2, 0}, {WFS_CLASS_I8, 0},
 	{WFS_CLASS_I16, 0},  {WFS_CLASS_I16, 1},   {WFS_CLASS_I32, 0},	{WFS_CLASS_I32, 1},  {WFS_CLASS_I32, 2},
-	{WFS_CLASS_I32, 3},  {WFS_CLASS_BYTES, 0}, /* the last one: see wfs_sniff_costs */
+	{WFS_CLASS_I32, 3},  {WFS_CLASS_BYTES, 0},
 };
 
 struct wfs_sniffer *wfs_sniffer_new(void)
@@ -180,27 +179,35 @@ static u64 words_cost(struct wfs_sniffer *sniffer, enum wfs_class class, const u
 	return WFS_SNIFF_UNIT * rest + counts_cost(sniffer->hist, (size_t)1 << s.field, nr, symbols, tail, s.word);
 }
 
+/* Classes that have to save one part in this more where another one serves: words of 16 bits with few exponents are
+ * floats rather than integers, and the wide coding decodes slower than the split one. */
+static unsigned second_choice(enum wfs_class class)
+{
+	return class == WFS_CLASS_BYTES ? 64 : class == WFS_CLASS_I16 || class == WFS_CLASS_I32 ? 128 : 0;
+}
+
 void wfs_sniff_costs(struct wfs_sniffer *sniffer, const struct wfs_sample *sample, u32 *cost_ret)
 {
 	const u64 plain = (u64)sample->len * WFS_SNIFF_PLAIN;
-	u32 least = UINT32_MAX, *bytes = &cost_ret[WFS_NR_READINGS - 1];
+	bool served = false;
 
 	cost_ret[0] = wfs_sniff_lz4(sniffer, sample->raw, sample->len);
 	count_bytes(sniffer, sample);
 	for (unsigned r = 1; r < WFS_NR_READINGS; r++) {
-		struct wfs_split s = wfs_class_split(wfs_reading[r].class);
-		struct wfs_block_cut cut = words_of(wfs_reading[r], sample);
+		struct wfs_reading way = wfs_reading[r];
+		struct wfs_split s = wfs_class_split(way.class);
+		struct wfs_block_cut cut = words_of(way, sample);
 		u64 cost = 2 * plain;
 
-		if (top_bytes_save(sniffer, s, wfs_reading[r].at))
-			cost = words_cost(sniffer, wfs_reading[r].class, sample->raw + cut.head, cut.nr_words) *
-			       sample->len / (cut.nr_words * s.word);
+		if (top_bytes_save(sniffer, s, way.at))
+			cost = words_cost(sniffer, way.class, sample->raw + cut.head, cut.nr_words) * sample->len /
+			       (cut.nr_words * s.word);
+		if (second_choice(way.class) && served)
+			cost += plain / second_choice(way.class);
+		else
+			served |= cost < plain - plain / WFS_SNIFF_MIN_GAIN;
 		cost_ret[r] = (u32)WFS_MIN(cost, 2 * plain);
-		if (&cost_ret[r] != bytes)
-			least = WFS_MIN(least, cost_ret[r]);
 	}
-	if (least < plain - plain / WFS_SNIFF_MIN_GAIN)
-		*bytes = (u32)WFS_MIN(*bytes + plain / WIDE_GAIN, 2 * plain);
 }
 
 /* ---- single bytes ---- */
