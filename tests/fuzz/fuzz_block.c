@@ -1,14 +1,14 @@
 /* fuzz_block.c - any bytes as tables and a payload of the split, wide or grid coding: every decoder must give the same
  * bytes or the same refusal for the same reason, and touch nothing outside its buffers.
  *
- * Input: u8 {word_log2 : 2, rot : 1, kind : 2}, u8 field, u8 phase, u24 raw_len; of kind 2 a grid, which tells the size
- * of words, too; one pool, of kind 1 a wide one; the payload.
+ * Input: u8 {word_log2 : 2, rot : 1, kind : 2}, u8 field, u8 phase, u24 raw_len; of kinds 2 and 3 a grid, which tells
+ * the size of words, too; one pool, of kinds 1 and 3 a wide one; the payload.
  */
 #include "fuzz.h"
 #include "block.h"
 
 enum { INPUT_HEADER = 6 };
-enum kind { SPLIT, WIDE, GRID };
+enum kind { SPLIT, WIDE, GRID, GRID_WIDE };
 
 struct input {
 	struct wfs_coder coder;
@@ -90,7 +90,7 @@ static size_t take_split_pool(struct input *in, const uint8_t *data, size_t size
 static size_t take_wide_pool(struct input *in, const uint8_t *data, size_t size)
 {
 	struct wfs_wide_pool *pool = malloc(sizeof(*pool));
-	const unsigned bits = 8 * in->coder.word;
+	const unsigned bits = in->coder.coding == WFS_GRID_WIDE ? 8u : 8u * in->coder.word;
 	const char *reason = NULL;
 	size_t used = 0;
 
@@ -109,13 +109,14 @@ static size_t take_wide_pool(struct input *in, const uint8_t *data, size_t size)
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
-	static const u8 coding[] = {[SPLIT] = WFS_SPLIT, [WIDE] = WFS_WIDE, [GRID] = WFS_GRID};
+	static const u8 coding[] = {
+		[SPLIT] = WFS_SPLIT, [WIDE] = WFS_WIDE, [GRID] = WFS_GRID, [GRID_WIDE] = WFS_GRID_WIDE};
 	struct wfs_grid_values values;
 	struct input in = {0};
 	size_t at = INPUT_HEADER, used;
 	enum kind kind;
 
-	if (size < INPUT_HEADER || (data[0] >> 3 & 3) > GRID)
+	if (size < INPUT_HEADER)
 		return 0;
 	kind = data[0] >> 3 & 3;
 	in.coder = (struct wfs_coder){
@@ -126,7 +127,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	};
 	in.phase = data[2];
 	in.raw_len = wfs_load24(data + 3) % (WFS_MAX_BLOCK + 1);
-	if (kind == GRID) {
+	if (kind >= GRID) {
 		used = take_grid(&in, data + at, size - at, &values);
 		if (!used)
 			return 0;
@@ -134,7 +135,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	}
 	if (wfs_block_cut(in.coder.word, in.phase, in.raw_len).nr_words == 0)
 		return 0;
-	used = kind == WIDE ? take_wide_pool(&in, data + at, size - at) : take_split_pool(&in, data + at, size - at);
+	used = kind == WIDE || kind == GRID_WIDE ? take_wide_pool(&in, data + at, size - at)
+						 : take_split_pool(&in, data + at, size - at);
 	if (used)
 		compare(&in, data + at + used, size - at - used);
 	free((void *)in.tables.split);

@@ -10,7 +10,8 @@
 #include "unit/split_model.h"
 #include "wide.h"
 
-enum kind { SPLIT, WIDE, GRID }; /* as in fuzz_block.c */
+enum kind { SPLIT, WIDE, GRID, GRID_WIDE }; /* as in fuzz_block.c */
+enum { GRID_WORDS = 1333, SCALE_BITS = 6 };
 
 /* A seed on its way. */
 struct seed {
@@ -65,61 +66,94 @@ static void split_seed(const char *dir, uint64_t *rng, struct wfs_split s)
 	model_free(&m);
 }
 
-/* The words of a split payload, coded anew. */
-static void wide_seed(const char *dir, uint64_t *rng, struct wfs_split base)
+/* The words of a split payload, coded anew: *s is the split that they got, the rest one pool and one payload. */
+static void code_wide(const struct model *m, struct wfs_split *s, struct seed *pool_ret, struct seed *payload_ret)
 {
-	struct model m = model_new(rng, base, 1100 + test_rand_below(rng, 1000), 3, 9, base.field & 1, 20);
-	struct wfs_wide_trainer *trainer = wfs_wide_trainer_new(base, m.n);
+	struct wfs_wide_trainer *trainer = wfs_wide_trainer_new(m->s, m->n);
 	struct wfs_encode_buffers *buffers = malloc(sizeof(*buffers));
 	const struct wfs_wide_groups groups = {2, 30, {{0, 200}, {777, 64}}};
-	const size_t room = 8 * m.n + 10000;
-	struct wfs_wide_encode_pool *encode;
+	const size_t room = 8 * m->n + 10000;
 	struct wfs_wide_pool *pool = malloc(sizeof(*pool));
 	u8 *bytes = malloc(WFS_WIDE_POOL_MAX_BYTES), *comp = malloc(room);
-	struct seed seed = {0};
-	struct wfs_split s;
-	char name[64];
+	struct wfs_wide_encode_pool *encode;
 	size_t len;
 
 	CHECK(trainer && buffers && pool && bytes && comp);
-	for (size_t i = 0; i + 300 < m.n; i += 300)
-		wfs_wide_trainer_add(trainer, m.raw + i * base.word, 300);
-	CHECK(wfs_wide_trainer_finish(trainer, pool, &s) == WFS_OK);
-	encode = wfs_wide_encode_pool_new(pool, s);
+	for (size_t i = 0; i + 300 < m->n; i += 300)
+		wfs_wide_trainer_add(trainer, m->raw + i * m->s.word, 300);
+	CHECK(wfs_wide_trainer_finish(trainer, pool, s) == WFS_OK);
+	encode = wfs_wide_encode_pool_new(pool, *s);
 	CHECK(encode);
-	len = wfs_wide_encode(encode, &wfs_encode_kernel_scalar, &groups, m.raw, m.n, comp, room, buffers);
+	len = wfs_wide_encode(encode, &wfs_encode_kernel_scalar, &groups, m->raw, m->n, comp, room, buffers);
 	CHECK(len <= room);
-	put_header(&seed, WIDE, s, m.n * s.word);
-	put(&seed, bytes, wfs_wide_pool_write(pool, bytes));
-	put(&seed, comp, len);
-	snprintf(name, sizeof(name), "wide-word%u-rot%u-field%u", s.word, s.rot, base.field);
-	write_seed(dir, name, &seed);
+	put(pool_ret, bytes, wfs_wide_pool_write(pool, bytes));
+	put(payload_ret, comp, len);
 	wfs_wide_trainer_free(trainer);
 	wfs_wide_encode_pool_free(encode);
 	free(buffers);
 	free(pool);
 	free(bytes);
 	free(comp);
+}
+
+static void wide_seed(const char *dir, uint64_t *rng, struct wfs_split base)
+{
+	struct model m = model_new(rng, base, 1100 + test_rand_below(rng, 1000), 3, 9, base.field & 1, 20);
+	struct seed seed = {0}, pool = {0}, payload = {0};
+	struct wfs_split s;
+	char name[64];
+
+	code_wide(&m, &s, &pool, &payload);
+	put_header(&seed, WIDE, s, m.n * s.word);
+	put(&seed, pool.bytes, pool.len);
+	put(&seed, payload.bytes, payload.len);
+	snprintf(name, sizeof(name), "wide-word%u-rot%u-field%u", s.word, s.rot, base.field);
+	write_seed(dir, name, &seed);
+	free(pool.bytes);
+	free(payload.bytes);
 	model_free(&m);
 }
 
-/* Codes drawn at random in tiles of all kinds, their scales around 2^-10. */
-static void grid_seed(const char *dir, uint64_t *rng, enum wfs_grid_list list, enum wfs_grid_op op,
-		      enum wfs_grid_output output)
+/* What stands before the codes: tiles of all kinds, their scales around 2^-10, and a literal. */
+static void put_tiles(struct seed *seed, uint64_t *rng, const struct wfs_grid *grid)
 {
-	const struct wfs_grid_segment segments[] = {
+	static const struct wfs_grid_segment segments[] = {
 		{.n = 700, .cols = 200, .col0 = 77, .tw = 64, .th = 4, .row0 = 1},
 		{.n = 300, .cols = 90, .col0 = 5, .tw = 16, .th = 1},
-		{.n = 333, .cols = 37, .col0 = 30, .th = 1},
+		{.n = GRID_WORDS - 1000, .cols = 37, .col0 = 30, .th = 1},
 	};
-	const unsigned word = wfs_grid_word_bytes(output), nr_segments = op == WFS_GRID_PALETTE ? 0 : 3;
-	u8 header[WFS_GRID_HEADER] = {0}, segment[WFS_GRID_SEGMENT_BYTES], literal[8] = {9}, bytes[WFS_GRID_MAX_BYTES];
-	u8 scales[4096];
-	struct seed seed = {0};
+	const bool palette = grid->op == WFS_GRID_PALETTE;
+	u8 header[WFS_GRID_HEADER] = {0}, segment[WFS_GRID_SEGMENT_BYTES], literal[8] = {9}, scales[4096];
+	size_t bits = 0;
+
+	header[8] = 1;
+	if (!palette) {
+		header[0] = 7;
+		header[1] = SCALE_BITS;
+		header[2] = (u8)WFS_ARRAY_LEN(segments);
+		wfs_store32(header + 4, 117 << 7);
+	}
+	put(seed, header, sizeof(header));
+	for (unsigned i = 0; !palette && i < WFS_ARRAY_LEN(segments); i++) {
+		wfs_grid_segment_store(segment, &segments[i]);
+		put(seed, segment, sizeof(segment));
+		bits += SCALE_BITS * wfs_grid_nr_tiles(&segments[i]);
+	}
+	test_rand_fill(rng, scales, sizeof(scales));
+	scales[bits / 8] &= (u8)((1u << (bits % 8)) - 1);
+	put(seed, scales, (bits + 7) / 8);
+	put(seed, literal, 4 + wfs_grid_word_bytes(grid->output));
+}
+
+/* Codes drawn at random. */
+static void grid_seed(const char *dir, uint64_t *rng, enum kind kind, enum wfs_grid_list list, enum wfs_grid_op op,
+		      enum wfs_grid_output output)
+{
+	struct seed seed = {0}, pool = {0}, payload = {0};
+	u8 bytes[WFS_GRID_MAX_BYTES];
 	struct wfs_split codes;
 	struct wfs_grid grid;
 	struct model m;
-	size_t tiles = 0;
 	char name[64];
 
 	wfs_grid_of_list(list, op == WFS_GRID_PALETTE ? WFS_GRID_NEAREST : op, output, &grid);
@@ -129,30 +163,22 @@ static void grid_seed(const char *dir, uint64_t *rng, enum wfs_grid_list list, e
 			grid.base[i] = 17 * i;
 	}
 	codes = wfs_grid_code_split(&grid);
-	m = model_new(rng, codes, 1333, 2, 9, false, 20);
-	put_header(&seed, GRID, codes, m.n * word);
+	m = model_new(rng, codes, GRID_WORDS, 2, 9, false, 20);
+	if (kind == GRID_WIDE) {
+		code_wide(&m, &codes, &pool, &payload);
+	} else {
+		put_pool(&pool, &m.pool);
+		put(&payload, m.comp, m.comp_len);
+	}
+	put_header(&seed, kind, codes, m.n * wfs_grid_word_bytes(output));
 	put(&seed, bytes, wfs_grid_write(&grid, bytes));
-	put_pool(&seed, &m.pool);
-	if (nr_segments) {
-		header[0] = 7;
-		header[1] = 6;
-		wfs_store32(header + 4, 117 << 7);
-	}
-	header[2] = (u8)nr_segments;
-	header[8] = 1;
-	put(&seed, header, sizeof(header));
-	for (unsigned i = 0; i < nr_segments; i++) {
-		wfs_grid_segment_store(segment, &segments[i]);
-		put(&seed, segment, sizeof(segment));
-		tiles += wfs_grid_nr_tiles(&segments[i]);
-	}
-	test_rand_fill(rng, scales, sizeof(scales));
-	scales[(6 * tiles) / 8] &= (u8)((1u << (6 * tiles % 8)) - 1);
-	put(&seed, scales, (6 * tiles + 7) / 8);
-	put(&seed, literal, 4 + word);
-	put(&seed, m.comp, m.comp_len);
-	snprintf(name, sizeof(name), "grid-list%u-op%u-output%u", list, op, output);
+	put(&seed, pool.bytes, pool.len);
+	put_tiles(&seed, rng, &grid);
+	put(&seed, payload.bytes, payload.len);
+	snprintf(name, sizeof(name), "grid%u-list%u-op%u-output%u", kind, list, op, output);
 	write_seed(dir, name, &seed);
+	free(pool.bytes);
+	free(payload.bytes);
 	model_free(&m);
 }
 
@@ -169,11 +195,13 @@ int main(int argc, char **argv)
 			}
 		}
 	}
-	for (unsigned list = 0; list < WFS_NR_LISTS; list++) {
-		grid_seed(argv[1], &rng, list, WFS_GRID_NEAREST, list % 3);
-		grid_seed(argv[1], &rng, list, WFS_GRID_TRUNCATE, WFS_GRID_BF16);
+	for (enum kind kind = GRID; kind <= GRID_WIDE; kind++) {
+		for (unsigned list = 0; list < WFS_NR_LISTS; list++) {
+			grid_seed(argv[1], &rng, kind, list, WFS_GRID_NEAREST, list % 3);
+			grid_seed(argv[1], &rng, kind, list, WFS_GRID_TRUNCATE, WFS_GRID_BF16);
+		}
+		for (unsigned output = 0; output <= WFS_GRID_F32; output++)
+			grid_seed(argv[1], &rng, kind, 0, WFS_GRID_PALETTE, output);
 	}
-	for (unsigned output = 0; output <= WFS_GRID_F32; output++)
-		grid_seed(argv[1], &rng, 0, WFS_GRID_PALETTE, output);
 	return 0;
 }
