@@ -23,7 +23,7 @@ class File:
     """Pieces of a raw file, one region each, with what is needed to store them."""
 
     def __init__(self, block_log2=16, use_lz4=True):
-        self.raw, self.regions, self.coders, self.pools = bytearray(), [], [], []
+        self.raw, self.regions, self.coders, self.pools, self.grids = bytearray(), [], [], [], []
         self.block_log2, self.use_lz4 = block_log2, use_lz4
         self.selectors, self.split_args, self.payloads = {}, {}, {}  # by block number
         self.coder_fields = []
@@ -38,6 +38,21 @@ class File:
         """A coder with a pool of its own."""
         self.pools.append(Pool(field, tables, seg_log2))
         return self.coder(w.SPLIT, word, rot, field, len(self.pools) - 1)
+
+    def grid(self, grid, table, field=5):
+        """A coder with a grid and a pool of its own."""
+        self.pools.append(Pool(field, [table], 10))
+        self.grids.append(grid)
+        return self.coder(w.GRID, grid.word, 1, field, len(self.pools) - 1, len(self.grids) - 1)
+
+    def gridded(self, grid, codes, segments, head=b"", tail=b"", field=5, **args):
+        """A region of one block."""
+        coder = self.grid(grid, table_for(codes.tobytes(), 1, 1, field), field)
+        coded = w.split_encode(codes.tobytes(), 1, 1, field, self.pools[-1])
+        raw, payload = w.grid_encode(grid, codes, segments, coded, edges=head + tail, **args)
+        assert len(payload) <= len(head + raw + tail), (len(payload), len(raw))
+        self.payloads[len(list(w.block_cuts(self.regions, self.block_log2)))] = payload
+        self.coded(head + raw + tail, coder, (-len(head)) % grid.word)
 
     def coded(self, raw, coder, phase=0):
         self.regions.append((len(self.raw), len(raw), w.CODED, phase, coder, 0, 0, 0))
@@ -87,6 +102,8 @@ class File:
             (w.LENGTHS, w.planes([len(p) for p in payloads], 3)),
             (w.SELECTORS, w.planes([self.selectors.get(i, 0) for i in range(len(cuts))], 2)),
             (w.HASHES, struct.pack(f"<{len(column)}Q", *column))]
+        if self.grids:
+            bodies.append((w.GRIDS, b"".join(g.pack() for g in self.grids)))
         table = [(kind, *w.pack_section(body, self.use_lz4 and kind not in (w.POOLS, w.HASHES))) for kind, body in bodies]
         table += self.extra_sections
         if sections:
@@ -429,6 +446,92 @@ def ok_block_log2_20():
     return block_sizes(20)
 
 
+def floats(values):
+    return np.array(values, np.float32).view(np.uint32)
+
+
+def minifloats(exponent, mantissa, bias, nr):
+    """The first nr values of a small float, from 0 on."""
+    codes = np.arange(nr)
+    e, m = codes >> mantissa, codes & ((1 << mantissa) - 1)
+    scale = 2.0**(np.maximum(e, 1) - bias - mantissa)
+    return floats(np.where(e > 0, m + (1 << mantissa), m) * scale)
+
+
+def grid_codes(n, nb, signed=False):
+    """Codes of bell-shaped weights, all entries among them."""
+    x = rng.standard_normal(n) * min(.3, 6 / nb)
+    if signed:
+        codes = np.clip(np.rint((x + 1) / 2 * (nb - 1)), 0, nb - 1).astype(np.uint8)
+    else:
+        codes = np.minimum(np.rint(np.abs(x) * nb), nb - 1).astype(np.uint8) | np.where(x < 0, 128, 0).astype(np.uint8)
+    codes[rng.choice(n, nb, replace=False)] = rng.permutation(nb)
+    return codes
+
+
+def packed_scales(segments, sb):
+    return rng.integers(0, 1 << sb, w.tiles_of(segments)[1])
+
+
+E4M3, E5M2, E2M1 = minifloats(4, 3, 7, 127), minifloats(5, 2, 15, 124), minifloats(2, 1, 1, 8)
+NF4 = floats([-1, -.6961928, -.5250731, -.3949175, -.2844414, -.1847734, -.0910500, 0, .0795803, .1609302, .2461123,
+              .3379152, .4407098, .5626170, .7229568, 1])
+
+
+def ok_grids():
+    """Every operation, sign and output; tiles of every kind; segments; literals; words cut in front and behind."""
+    f = File(block_log2=20)
+    S = w.Segment
+
+    def add(op, flags, output, base, segments, mb=12, sb=13, low=120 << 12, n=0, **args):
+        n = n or sum(s.n for s in segments)
+        word = 4 if output == w.F32 else 2
+        codes = grid_codes(n, len(base), bool(flags & w.SIGNED))
+        literals = [(i, int(rng.integers(0, 1 << 8 * word))) for i in (0, 7, n - 1)]
+        f.gridded(w.Grid(op, flags, output, base), codes, segments, packed=packed_scales(segments, sb), mb=mb,
+                  sb=sb, low=low, literals=literals[:len(f.regions) % 4], **args)
+
+    for op, output in ((w.NEAREST, w.BF16), (w.TRUNCATE, w.BF16), (w.NEAREST, w.F16), (w.NEAREST, w.F32)):
+        add(op, 0, output, E4M3, [S(1500, 300, 17, 128, 128, 126)], head=b"h" * (output == w.F32), tail=b"t")
+        add(op, w.NEG1, output, floats(np.arange(9)), [S(1000, 256, 5, 32, 1)], mb=7, sb=8, low=119 << 7, field=7)
+        add(op, w.SIGNED, output, NF4, [S(1000, 1000, 64, 64, 1)], field=7, head=b"hhh"[:f.raw and 1])
+        add(op, 0, output, E5M2, [S(700, 64, 0, 0, 1)], mb=0, sb=5, low=105)  # F16 words that are subnormal or infinite
+    add(w.NEAREST, 0, w.BF16, E2M1, [S(1000, 256, 3, 16, 1)], mb=3, sb=6, low=118 << 3, field=7)
+    add(w.NEAREST, 0, w.BF16, E4M3, [S(1200, 100)], mb=23, sb=0, low=123 << 23 | 0x123456)
+    add(w.NEAREST, 0, w.F16, E4M3, [S(600, 40, 39, 1, 0), S(1, 1), S(300, 33, 2, 7, 5, 4), S(500, 9, 8, 0, 3, 2)])
+    add(w.NEAREST, w.NEG1, w.BF16, floats(np.arange(128)), [S(2000, 1 << 31, 3, 50, 1)], field=7, low=115 << 12)
+    add(w.NEAREST, w.SIGNED, w.F32, floats(np.arange(256) - 100.5), [S(1500, 77, 0, 70, 2, 1)], field=7, low=115 << 12)
+    for output, top in ((w.BF16, 1 << 16), (w.F16, 1 << 16), (w.F32, 1 << 32)):
+        for nb in (2, 100, 256):
+            base = np.sort(rng.choice(top, nb, replace=False)) if nb > 2 else [0, top - 1]
+            add(w.PALETTE, w.SIGNED, output, base, [], mb=0, sb=0, low=0, n=1500, field=7)
+    # Codes that name no entry.
+    for flags in (0, w.NEG1, w.SIGNED):
+        codes = rng.integers(0, 256, 3000).astype(np.uint8)
+        codes[500:] = 3
+        grid = w.Grid(w.NEAREST, flags, w.BF16, floats([0, 1, 2, 3, 7]))
+        f.gridded(grid, codes, [S(3000, 1000)], packed=[0], mb=0, low=127)
+    return f.build()
+
+
+def ok_grid_blocks():
+    """A matrix of more than one block, in tiles that go on from block to block; words cut by the borders."""
+    f = File()
+    grid, n, cols = w.Grid(w.NEAREST, 0, w.BF16, E4M3), 40000, 700
+    codes = grid_codes(n, 127)
+    coder = f.grid(grid, table_for(codes.tobytes(), 1, 1, 5))
+    first, raw, edge = 65535 // 2, b"\x11", b"\x22\x33"
+    for i, (at, end) in enumerate(((0, first), (first + 1, n))):
+        row, col = divmod(at, cols)
+        segments = [w.Segment(end - at, cols, col, 128, 128, row % 128)]
+        coded = w.split_encode(codes[at:end].tobytes(), 1, 1, 5, f.pools[0])
+        words, f.payloads[i] = w.grid_encode(grid, codes[at:end], segments, coded, packed_scales(segments, 9), 8, 9,
+                                             119 << 8, edges=raw + edge[:1] if i == 0 else edge[1:])
+        raw += words + edge if i == 0 else words
+    f.coded(raw, coder, 1)
+    return f.build()
+
+
 # ---- bad ones --------------------------------------------------------------------------------------------------------
 
 BAD = {}
@@ -506,7 +609,7 @@ def bad_sections():
             return bytes(meta)
         return {"meta": change}
 
-    section("unknown-critical", "UNSUPPORTED", lambda t: t + [(9, 0, b"?", 1)])
+    section("unknown-critical", "UNSUPPORTED", lambda t: t + [(10, 0, b"?", 1)])
     section("missing", "BAD_DATA", lambda t: t[:3] + t[4:])
     section("twice", "BAD_DATA", lambda t: t[:3] + t[2:])
     section("order", "BAD_DATA", lambda t: [t[1], t[0]] + t[2:])
@@ -559,7 +662,7 @@ def bad_sections():
     def coder(name, status, offset, data, index=2):
         bad("coder-" + name, status, plain().build(sections=body(w.CODERS, patch(16 * index + offset, data))))
 
-    coder("coding-5", "UNSUPPORTED", 0, b"\5")
+    coder("coding-7", "UNSUPPORTED", 0, b"\7")
     coder("coding-255", "UNSUPPORTED", 0, b"\xff")
     coder("word-3", "BAD_DATA", 1, b"\3")
     coder("word-16", "BAD_DATA", 1, b"\x10")
@@ -788,6 +891,122 @@ def carried_bits():
     return f.build()
 
 
+def grid_file(grid=None, patch=None):
+    """One block of a grid: two segments, scales whose bits end within a byte, two literals."""
+    f = File()
+    grid = grid or w.Grid(w.NEAREST, 0, w.BF16, floats(np.arange(100)))
+    n, args = 1000, {}
+    if grid.op != w.PALETTE:
+        segments = [w.Segment(600, 90, 7, 32, 4, 3), w.Segment(400, 90, 0, 32, 4)]
+        args = {"packed": packed_scales(segments, 5), "mb": 7, "sb": 5, "low": 120 << 7}
+    codes = grid_codes(n, len(grid.base), grid.flags == w.SIGNED)
+    f.gridded(grid, codes, segments if args else [], literals=[(3, 1), (900, 2)], patch=patch, **args)
+    return f
+
+
+def bad_grids():
+    def payload(name, change, grid=None):
+        bad("grid-" + name, "BAD_DATA", grid_file(grid, change).build())
+
+    def put(key, value):
+        return lambda p: p.update({key: value})
+
+    def segment(index, offset, data):
+        def change(p):
+            b = bytearray(p["segments"])
+            b[24 * index + offset:24 * index + offset + len(data)] = data
+            p["segments"] = bytes(b)
+        return change
+
+    payload("mantissa-24", put("mb", 24))
+    payload("scale-bits-32", put("sb", 32))
+    payload("no-segments", put("nseg", 0))
+    payload("segments-cut", put("nseg", 60000))
+    payload("literals-cut", put("nlit", 60000))
+    payload("zero", put("zero", 1))
+    payload("low", put("low", 0xffffffff))
+    payload("scale-large", put("low", 227 << 7))
+    payload("scale-small", put("low", (27 << 7) - 40))
+    payload("product-small", put("low", 27 << 7), w.Grid(w.NEAREST, 0, w.BF16, floats([0, 2.0**-30])))
+    payload("product-large", put("low", 135 << 7), w.Grid(w.NEAREST, 0, w.BF16, floats([0, 1, 2.0**120])))
+    payload("scale-unused-bits", lambda p: p.update(scales=p["scales"][:-1] + bytes([p["scales"][-1] | 0x80])))
+    payload("segment-longer", segment(0, 0, struct.pack("<I", 601)))
+    payload("segment-shorter", segment(0, 0, struct.pack("<I", 599)))
+    payload("segment-huge", segment(0, 0, b"\xff" * 4))
+    payload("segment-empty", segment(1, 0, bytes(4)))
+    payload("segment-no-columns", segment(0, 4, bytes(4)))
+    payload("segment-column", segment(0, 8, struct.pack("<I", 90)))
+    payload("segment-tile-columns", segment(0, 12, struct.pack("<H", 91)))
+    payload("segment-row", segment(0, 16, struct.pack("<H", 4)))
+    payload("segment-row-of-all", segment(0, 14, struct.pack("<H", 0)))
+    payload("segment-zero", segment(1, 23, b"\1"))
+    payload("tiles", segment(0, 4, struct.pack("<I", 1 << 20)))
+    payload("tiles-wrap", segment(0, 4, struct.pack("<I", (1 << 32) - 1)))
+    payload("literal-order", lambda p: p.update(literals=p["literals"][6:] + p["literals"][:6]))
+    payload("literal-twice", lambda p: p.update(literals=p["literals"][:6] * 2))
+    payload("literal-beyond", lambda p: p.update(literals=p["literals"][:6] + struct.pack("<IH", 1000, 2)))
+    payload("codes-cut", lambda p: p.update(codes=p["codes"][:-1]))
+    payload("codes-byte-after", lambda p: p.update(codes=p["codes"] + b"\0"))
+    payload("codes-damaged", lambda p: p.update(codes=p["codes"][:200] + b"\xff" * 8 + p["codes"][208:]))
+    payload("codes-none", put("codes", b""))
+    palette = w.Grid(w.PALETTE, w.SIGNED, w.F16, range(7, 107))
+    for key in ("mb", "sb", "nseg", "low"):
+        payload("palette-" + key, put(key, 1), palette)
+
+    def grid(name, op=w.NEAREST, flags=0, output=w.BF16, base=floats([0, 1, 2, 3]), status="BAD_DATA"):
+        f = grid_file()
+        f.grids[0] = w.Grid(op, flags, output, base)
+        bad("grid-list-" + name, status, f.build())
+
+    grid("op-3", op=3, status="UNSUPPORTED")
+    grid("flag-2", flags=4, status="UNSUPPORTED")
+    grid("output-3", output=3, status="UNSUPPORTED")
+    grid("both-flags", flags=3)
+    grid("truncate-f16", op=w.TRUNCATE, output=w.F16)
+    grid("palette-unsigned", op=w.PALETTE, base=[0, 1, 2])
+    grid("one-entry", base=[0])
+    grid("129-entries", base=floats(np.arange(129)))
+    grid("not-zero-first", base=floats([1, 2, 3]))
+    grid("order", base=floats([0, 2, 1]))
+    grid("twice", base=floats([0, 1, 1]))
+    grid("minus-zero", flags=w.SIGNED, base=floats([-1, -0.0, 1]))
+    grid("subnormal", base=[0, 0x7fffff, 0x800000])
+    grid("infinity", base=floats([0, 1, np.inf]))
+    grid("nan", base=[0, 0x3f800000, 0x7f800001])
+    grid("palette-order", op=w.PALETTE, flags=w.SIGNED, base=[3, 2])
+    grid("palette-word", op=w.PALETTE, flags=w.SIGNED, base=[3, 65536])
+
+    def section(name, change):
+        bad("grid-section-" + name, "BAD_DATA", grid_file().build(sections=change))
+
+    section("missing", lambda t: [s for s in t if s[0] != w.GRIDS])
+    section("cut", lambda t: t[:-1] + [(w.GRIDS, 0, grid_file().grids[0].pack()[:-1], 403)])
+    section("byte-after", lambda t: t[:-1] + [(w.GRIDS, 0, grid_file().grids[0].pack() + b"\0", 405)])
+    bad("grid-section-unused", "BAD_DATA", plain().build(
+        sections=lambda t: t + [(w.GRIDS, 0, grid_file().grids[0].pack(), 404)]))
+
+    def coder(name, **fields):
+        f = grid_file()
+        good = dict(zip(("coding", "word", "rot", "field", "pool", "grid"), f.coder_fields[0]))
+        f.coders[0] = pack_coder(**{**good, **fields})
+        bad("grid-coder-" + name, "BAD_DATA", f.build())
+
+    coder("grid", grid=1)
+    coder("word-4", word=4)
+    coder("word-1", word=1)
+    coder("rot-2", rot=2)
+    coder("field-of-pool", field=6)
+    coder("pool", pool=1)
+    f = grid_file()
+    f.pools[0] = Pool(8, f.pools[0].tables)
+    f.coders[0] = pack_coder(w.GRID, 2, 0, 8)
+    bad("grid-coder-field-8", "BAD_DATA", f.build())
+    f = grid_file()
+    f.coded(b"x", 0, 0)
+    f.payloads[1] = b"x"
+    bad("grid-no-words", "BAD_DATA", f.build())
+
+
 def main(out):
     for folder in ("ok", "bad"):
         os.makedirs(os.path.join(out, folder), exist_ok=True)
@@ -804,6 +1023,7 @@ def main(out):
     bad_heads()
     bad_sections()
     bad_blocks()
+    bad_grids()
     for name, (status, data) in sorted(BAD.items(), key=lambda item: item[0] + ".wfs"):
         expected += f"{status} {name}.wfs\n"
         with open(os.path.join(out, "bad", name + ".wfs"), "wb") as f:
