@@ -9,8 +9,9 @@ for file in "$dir"/src/{dtype,phase,rows,values,tensors,bf16}-*; do
 	[ "$(stat -c %s "$file")" -lt 5000000 ] || continue
 	pack "$file" "$dir/store/${file##*/}.wfs"
 done
+mapfile -t here < <(variants)
 for cpu in scalar ssse3 avx2 avx512vbmi neon; do
-	if ! variants | grep -qx "$cpu"; then
+	if [[ " ${here[*]} " != *" $cpu "* ]]; then
 		mkdir -p "$dir/mnt"
 		expect_status 2 weightfs mount "$dir/store" "$dir/mnt" -o "cpu=$cpu"
 		echo "note: this machine has no $cpu"
