@@ -87,10 +87,16 @@ struct wfs_place {
 	u64 raw_off;			     /* of its first byte in the file */
 	unsigned phase;			     /* place of that byte in its word */
 	const struct wfs_geometry *geometry; /* the file's matrices, or NULL */
+	/* Segments of a grid payload as they were stored once, instead of those that follow from the geometry; or NULL.
+	 */
+	const u8 *segments;
+	u32 nr_segments;
 };
 
 /* What a coder encodes with, ready made; NULL what it does not need. */
+struct wfs_grid_encoder;
 struct wfs_encode_tables {
+	const struct wfs_grid_encoder *grid;
 	const struct wfs_encode_pool *split;
 	const struct wfs_wide_encode_pool *wide;
 };

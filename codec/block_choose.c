@@ -1,9 +1,10 @@
-/* block_choose.c - constant, split, LZ4 or stored: the smallest that is worth its decoding.
+/* block_choose.c - constant, grid, split, LZ4 or stored: the smallest that is worth its decoding.
  *
  * A split region's blocks are also tried with LZ4 when a few KiB of them suggest it: rows that repeat (unused tokens)
  * or weights pruned to zero are better served by it.
  */
 #include "block_choose.h"
+#include "grid_encode.h"
 
 #include <stdlib.h>
 
@@ -51,9 +52,11 @@ static u32 encode(struct wfs_chooser *c, unsigned coder, const struct wfs_place 
 		  u8 *comp)
 {
 	const struct wfs_coder *k = &c->plan->coder[coder];
+	const bool grid = k->coding == WFS_GRID || k->coding == WFS_GRID_WIDE;
 	const struct wfs_encode_tables tables = {
-		.split = k->coding == WFS_SPLIT ? c->plan->encode_pool[k->pool] : NULL,
-		.wide = k->coding == WFS_WIDE ? c->plan->wide_encode_pool[k->pool] : NULL,
+		.grid = grid ? &c->plan->grid_encoder[k->grid] : NULL,
+		.split = k->coding == WFS_SPLIT || k->coding == WFS_GRID ? c->plan->encode_pool[k->pool] : NULL,
+		.wide = k->coding == WFS_WIDE || k->coding == WFS_GRID_WIDE ? c->plan->wide_encode_pool[k->pool] : NULL,
 	};
 
 	return (u32)wfs_payload_encode(k, &tables, c->cpu, place, raw, raw_len, comp, c->scratch);

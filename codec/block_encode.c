@@ -1,7 +1,6 @@
 /* block_encode.c - one block's bytes to a payload, whatever its coding (FORMAT.md 1.5). The reverse of block_decode.c.
- *
- * Grids (coding 4) are not made yet: their blocks come back as "cannot express".
  */
+#include "grid_encode.h"
 #include "split_encode.h"
 
 #include <lz4.h>
@@ -9,6 +8,7 @@
 
 struct wfs_encode_scratch {
 	struct wfs_encode_buffers buffers;
+	struct wfs_grid_buffers grid;
 	LZ4_stream_t lz4;
 };
 
@@ -94,6 +94,38 @@ static size_t wide_encode(const struct wfs_wide_encode_pool *pool, unsigned word
 	return len + cut.head + cut.tail;
 }
 
+/* The words as codes of a grid, these by the split or the wide coding. */
+static size_t grid_encode(const struct wfs_coder *coder, const struct wfs_encode_tables *tables, enum wfs_cpu cpu,
+			  const struct wfs_place *place, const u8 *raw, size_t raw_len, u8 *comp,
+			  struct wfs_encode_scratch *scratch)
+{
+	const struct wfs_block_cut cut = wfs_block_cut(coder->word, place->phase, raw_len);
+	size_t front, room, len;
+	struct wfs_wide_groups groups;
+
+	if (!cut.nr_words ||
+	    !wfs_grid_codes(tables->grid, cpu, place, cut.head, raw + cut.head, cut.nr_words, &scratch->grid))
+		return raw_len;
+	front = wfs_grid_front_bytes(tables->grid, &scratch->grid);
+	if (front + cut.head + cut.tail >= raw_len)
+		return raw_len;
+	room = raw_len - front - cut.head - cut.tail;
+	if (coder->coding == WFS_GRID) {
+		len = wfs_split_encode(tables->split, kernel_for(cpu), scratch->grid.code, cut.nr_words,
+				       comp + raw_len - room, room, &scratch->buffers);
+	} else {
+		wfs_wide_groups_find(place->geometry, place->raw_off + cut.head, coder->word, cut.nr_words, &groups);
+		len = wfs_wide_encode(tables->wide, kernel_for(cpu), &groups, scratch->grid.code, cut.nr_words,
+				      comp + raw_len - room, room, &scratch->buffers);
+	}
+	if (len == SIZE_MAX)
+		return raw_len;
+	wfs_grid_front_write(tables->grid, &scratch->grid, raw + cut.head, comp);
+	memcpy(comp + front, raw, cut.head);
+	memcpy(comp + front + cut.head, raw + raw_len - cut.tail, cut.tail);
+	return raw_len - room + len;
+}
+
 size_t wfs_payload_encode(const struct wfs_coder *coder, const struct wfs_encode_tables *tables, enum wfs_cpu cpu,
 			  const struct wfs_place *place, const u8 *raw, size_t raw_len, u8 *comp,
 			  struct wfs_encode_scratch *scratch)
@@ -112,6 +144,9 @@ size_t wfs_payload_encode(const struct wfs_coder *coder, const struct wfs_encode
 	case WFS_WIDE:
 		return wide_encode(tables->wide, coder->word, kernel_for(cpu), place, raw, raw_len, comp,
 				   &scratch->buffers);
+	case WFS_GRID:
+	case WFS_GRID_WIDE:
+		return grid_encode(coder, tables, cpu, place, raw, raw_len, comp, scratch);
 	default:
 		return raw_len;
 	}

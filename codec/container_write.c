@@ -111,6 +111,16 @@ static bool set_wide_pools(struct section *s, const struct wfs_plan *plan)
 	return section_set(s, WFS_SECTION_WIDE_POOLS, raw, len, false);
 }
 
+static bool set_grids(struct section *s, const struct wfs_plan *plan)
+{
+	u8 *raw = malloc((size_t)plan->nr_grids * WFS_GRID_MAX_BYTES + 1);
+	size_t len = 0;
+
+	for (u32 i = 0; raw && i < plan->nr_grids; i++)
+		len += wfs_grid_write(&plan->grid[i], raw + len);
+	return section_set(s, WFS_SECTION_GRIDS, raw, len, true);
+}
+
 static bool set_lengths(struct section *s, const struct wfs_columns *columns, u64 nr)
 {
 	u8 *raw = malloc(nr * WFS_LENGTH_PLANES + 1);
@@ -142,7 +152,7 @@ static bool set_hashes(struct section *s, const struct wfs_columns *columns, u64
 
 /* ---- metadata ---- */
 
-enum { NR_COLUMNS = 3, MAX_SECTIONS = 7 };
+enum { NR_COLUMNS = 3, MAX_SECTIONS = 8 };
 
 static u64 directory_len(int nr_sections)
 {
@@ -171,7 +181,8 @@ static bool set_front(struct section *s, const struct wfs_plan *plan, int *nr)
 }
 static bool set_back(struct section *s, const struct wfs_plan *plan, int *nr)
 {
-	return !plan->nr_wide_pools || set_wide_pools(&s[(*nr)++], plan);
+	return (!plan->nr_grids || set_grids(&s[(*nr)++], plan)) &&
+	       (!plan->nr_wide_pools || set_wide_pools(&s[(*nr)++], plan));
 }
 
 static bool set_columns(struct section *s, const struct wfs_columns *columns, u64 nr_blocks, int *nr)

@@ -56,17 +56,26 @@ static struct wfs_grid_segment segment_at(const struct wfs_geometry *geometry, u
 	return s;
 }
 
-static bool make_segments(const struct wfs_geometry *geometry, u64 raw_off, unsigned word, size_t nr_words,
+static bool make_segments(const struct wfs_place *place, u64 raw_off, unsigned word, size_t nr_words,
 			  struct wfs_grid_buffers *buf)
 {
 	u64 tiles = 0;
 
 	buf->nr_segments = 0;
 	for (u64 done = 0; done < nr_words;) {
-		struct wfs_grid_segment s = segment_at(geometry, raw_off + done * word, word, nr_words - done);
+		struct wfs_grid_segment s;
 
+		if (!place->segments)
+			s = segment_at(place->geometry, raw_off + done * word, word, nr_words - done);
+		else if (buf->nr_segments < place->nr_segments)
+			s = wfs_grid_segment_load(place->segments + (size_t)WFS_GRID_SEGMENT_BYTES * buf->nr_segments);
+		else
+			return false;
+		if (buf->nr_segments == WFS_GRID_ENCODE_SEGMENTS || !wfs_grid_segment_valid(&s) ||
+		    s.n > nr_words - done)
+			return false;
 		tiles += wfs_grid_nr_tiles(&s);
-		if (buf->nr_segments == WFS_GRID_ENCODE_SEGMENTS || tiles > WFS_GRID_ENCODE_TILES)
+		if (tiles > WFS_GRID_ENCODE_TILES)
 			return false;
 		wfs_grid_segment_store(buf->segment + WFS_GRID_SEGMENT_BYTES * buf->nr_segments++, &s);
 		done += s.n;
@@ -346,15 +355,16 @@ static bool find_literals(const struct wfs_grid_encoder *encoder, enum wfs_cpu c
 	return true;
 }
 
-void wfs_grid_encoder_make(const struct wfs_grid *grid, struct wfs_grid_encoder *encoder_ret)
+void wfs_grid_encoder_make(const struct wfs_grid_values *values, struct wfs_grid_encoder *encoder_ret)
 {
-	*encoder_ret = (struct wfs_grid_encoder){.usable = true};
-	wfs_grid_values_make(grid, &encoder_ret->values);
-	if (grid->op == WFS_GRID_PALETTE)
-		for (unsigned i = 0; i < grid->nb; i++)
-			(void)wfs_word_set_add(&encoder_ret->palette, grid->base[i]);
-	else
-		encoder_ret->usable = wfs_search_rule_make(grid, &encoder_ret->rule);
+	*encoder_ret = (struct wfs_grid_encoder){.values = *values, .usable = true};
+	if (values->op != WFS_GRID_PALETTE) {
+		encoder_ret->usable = wfs_search_rule_make(values, &encoder_ret->rule);
+		return;
+	}
+	/* The words differ, so each gets its code as number; but for 0, which codes behind the last stand for. */
+	for (unsigned code = 0; code < WFS_ARRAY_LEN(values->value); code++)
+		(void)wfs_word_set_add(&encoder_ret->palette, values->value[code]);
 }
 
 /* Words that the palette lacks get any code. */
@@ -368,8 +378,8 @@ static void palette_codes(const struct wfs_grid_encoder *encoder, const u8 *raw,
 			code[i] = (u8)wfs_word_set_find(&encoder->palette, wfs_load16(raw + 2 * i));
 }
 
-bool wfs_grid_codes(const struct wfs_grid_encoder *encoder, enum wfs_cpu cpu, const struct wfs_geometry *geometry,
-		    u64 raw_off, const u8 *raw, size_t nr_words, struct wfs_grid_buffers *buf)
+bool wfs_grid_codes(const struct wfs_grid_encoder *encoder, enum wfs_cpu cpu, const struct wfs_place *place,
+		    size_t head, const u8 *raw, size_t nr_words, struct wfs_grid_buffers *buf)
 {
 	const unsigned word = wfs_grid_word_bytes(encoder->values.output);
 
@@ -379,7 +389,7 @@ bool wfs_grid_codes(const struct wfs_grid_encoder *encoder, enum wfs_cpu cpu, co
 		buf->nr_segments = buf->nr_tiles = buf->low = 0;
 		buf->mantissa_bits = buf->scale_bits = 0;
 		palette_codes(encoder, raw, nr_words, buf->code);
-	} else if (!make_segments(geometry, raw_off, word, nr_words, buf) ||
+	} else if (!make_segments(place, place->raw_off + head, word, nr_words, buf) ||
 		   !find_codes(&encoder->rule, wfs_search_kernel_for(cpu), raw, nr_words, buf)) {
 		return false;
 	}

@@ -71,7 +71,7 @@ struct wfs_grid_encoder {
 	struct wfs_word_set palette;
 	bool usable; /* false: a list that the search does not know */
 };
-void wfs_grid_encoder_make(const struct wfs_grid *grid, struct wfs_grid_encoder *encoder_ret);
+void wfs_grid_encoder_make(const struct wfs_grid_values *values, struct wfs_grid_encoder *encoder_ret);
 
 struct wfs_grid_tile {
 	u32 first, nr; /* its words in x, zeros behind them included */
@@ -105,10 +105,10 @@ struct wfs_grid_buffers {
 	_Alignas(64) u32 x[WFS_GRID_ENCODE_WORDS]; /* numbers, tile after tile */
 };
 
-/* Finds the codes of nr_words words at raw, the first of them at raw_off of the file, and what belongs to them:
- * buf->code and the numbers in front. false: the words are not on the grid, but for a few. */
-bool wfs_grid_codes(const struct wfs_grid_encoder *encoder, enum wfs_cpu cpu, const struct wfs_geometry *geometry,
-		    u64 raw_off, const u8 *raw, size_t nr_words, struct wfs_grid_buffers *buf);
+/* Finds the codes of the nr_words words at raw, which follow the first `head` bytes of the block at `place`, and what
+ * belongs to them: buf->code and the numbers in front. false: the words are not on the grid, but for a few. */
+bool wfs_grid_codes(const struct wfs_grid_encoder *encoder, enum wfs_cpu cpu, const struct wfs_place *place,
+		    size_t head, const u8 *raw, size_t nr_words, struct wfs_grid_buffers *buf);
 /* Bytes of a payload in front of the cut words, and what they are. */
 size_t wfs_grid_front_bytes(const struct wfs_grid_encoder *encoder, const struct wfs_grid_buffers *buf);
 void wfs_grid_front_write(const struct wfs_grid_encoder *encoder, const struct wfs_grid_buffers *buf, const u8 *raw,

@@ -16,24 +16,47 @@ enum {
 
 /* ---- rules ---- */
 
-/* Magnitudes of one sign, ascending; returns how many. */
-static unsigned magnitudes(const struct wfs_grid *grid, unsigned sign, u32 *m)
+/* Magnitudes of one sign, ascending, and how their codes follow from their numbers. false: they do not. */
+static bool magnitudes(const struct wfs_grid_values *values, unsigned sign, u32 *m, struct wfs_search_rule *r)
 {
-	unsigned nr = 0;
+	unsigned nr = 0, first = 0;
 
-	if (!(grid->flags & WFS_GRID_SIGNED)) {
-		for (unsigned i = 1; i < grid->nb; i++)
-			m[nr++] = grid->base[i];
-	} else if (!sign) {
-		for (unsigned i = 0; i < grid->nb; i++)
-			if (!(grid->base[i] & SIGN) && grid->base[i])
-				m[nr++] = grid->base[i];
-	} else {
-		for (unsigned i = grid->nb; i-- > 0;)
-			if (grid->base[i] & SIGN && grid->base[i] != SIGN)
-				m[nr++] = grid->base[i] & ~(u32)SIGN;
+	for (unsigned code = 0; code < WFS_ARRAY_LEN(values->value); code++) {
+		const u32 value = values->value[code];
+
+		if (value >> 31 != sign || !(value & ~(u32)SIGN))
+			continue;
+		if (!nr)
+			first = code;
+		if (code != first + nr)
+			return false;
+		m[nr++] = value & ~(u32)SIGN;
 	}
-	return nr;
+	r->nr_values[sign] = nr;
+	r->step[sign] = nr > 1 && m[1] < m[0] ? -1 : 1;
+	r->origin[sign] = r->step[sign] > 0 ? (int)first - 1 : (int)(first + nr);
+	for (unsigned i = 0; r->step[sign] < 0 && i < nr / 2; i++) {
+		const u32 swapped = m[i];
+
+		m[i] = m[nr - 1 - i];
+		m[nr - 1 - i] = swapped;
+	}
+	for (unsigned i = 1; i < nr; i++)
+		if (m[i] <= m[i - 1])
+			return false;
+	return true;
+}
+
+/* The codes of 0 and -0. Without one of its own a zero becomes a literal: any code will do. */
+static void set_zero(const struct wfs_grid_values *values, struct wfs_search_rule *r)
+{
+	for (unsigned code = WFS_ARRAY_LEN(values->value); code-- > 0;)
+		if (!values->value[code])
+			r->zero[0] = (u8)code;
+	r->zero[1] = r->zero[0];
+	for (unsigned code = WFS_ARRAY_LEN(values->value); code-- > 0;)
+		if (values->value[code] == SIGN)
+			r->zero[1] = (u8)code;
 }
 
 static float value_of(const struct wfs_search_rule *r, unsigned sign, unsigned i)
@@ -72,30 +95,6 @@ static bool look_up(struct wfs_search_rule *r, u32 m[2][WFS_GRID_MAX_BASE])
 	return true;
 }
 
-static void set_codes(const struct wfs_grid *grid, struct wfs_search_rule *r)
-{
-	unsigned below = 0;
-	bool has_zero = false;
-
-	if (!(grid->flags & WFS_GRID_SIGNED)) {
-		r->origin[0] = 0;
-		r->origin[1] = (grid->flags & WFS_GRID_NEG1) ? 127 : 128;
-		r->step[0] = r->step[1] = 1;
-		r->zero[1] = (grid->flags & WFS_GRID_NEG1) ? 0 : 128;
-		return;
-	}
-	for (unsigned i = 0; i < grid->nb; i++) {
-		below += grid->base[i] & SIGN && grid->base[i] != SIGN;
-		has_zero |= !(grid->base[i] & ~(u32)SIGN);
-	}
-	r->origin[0] = (int)below - !has_zero;
-	r->origin[1] = (int)below;
-	r->step[0] = 1;
-	r->step[1] = -1;
-	/* An entry behind the last one stands for 0, too. */
-	r->zero[0] = r->zero[1] = (u8)(has_zero ? below : WFS_MIN(grid->nb, 255u));
-}
-
 /* Products with every value must be normal numbers below 2^127. */
 static void set_valid(struct wfs_search_rule *r, u32 smallest, u32 largest)
 {
@@ -116,35 +115,31 @@ static void set_dense(struct wfs_search_rule *r, u32 smallest, u32 largest)
 		   wfs_f32_of_bits(largest) > r->small;
 }
 
-bool wfs_search_rule_make(const struct wfs_grid *grid, struct wfs_search_rule *rule_ret)
+bool wfs_search_rule_make(const struct wfs_grid_values *values, struct wfs_search_rule *rule_ret)
 {
-	struct wfs_search_rule r = {.op = grid->op, .output = grid->output};
-	u32 m[2][WFS_GRID_MAX_BASE], smallest = UINT32_MAX, largest = 0;
+	struct wfs_search_rule r = {.op = values->op, .output = values->output};
+	const u32 smallest = values->min_abs, largest = values->max_abs;
+	u32 m[2][WFS_GRID_MAX_BASE];
 	bool fits = false;
 
-	if (grid->op == WFS_GRID_PALETTE)
+	/* Values below 2^-64 or above 2^64 would lead to quotients out of range. */
+	if (values->op == WFS_GRID_PALETTE || smallest < (127 - 64) << WFS_MANTISSA_BITS ||
+	    largest > (127 + 64) << WFS_MANTISSA_BITS)
 		return false;
 	for (unsigned sign = 0; sign < 2; sign++) {
-		r.nr_values[sign] = magnitudes(grid, sign, m[sign]);
-		if (!r.nr_values[sign])
-			continue;
-		r.largest[sign] = m[sign][r.nr_values[sign] - 1];
-		smallest = WFS_MIN(smallest, m[sign][0]);
-		largest = WFS_MAX(largest, r.largest[sign]);
+		if (!magnitudes(values, sign, m[sign], &r))
+			return false;
+		if (r.nr_values[sign])
+			r.largest[sign] = m[sign][r.nr_values[sign] - 1];
 	}
-	/* Values below 2^-64 or above 2^64 would lead to quotients out of range. */
-	if (smallest < (127 - 64) << WFS_MANTISSA_BITS || largest > (127 + 64) << WFS_MANTISSA_BITS)
-		return false;
 	for (unsigned mantissa = 8; mantissa-- > 0 && !fits;)
 		fits = rounding_fits(&r, mantissa, smallest, m);
 	if (!fits && !look_up(&r, m))
 		return false;
-	if ((grid->flags & WFS_GRID_NEG1))
-		r.nr_values[1] = WFS_MIN(r.nr_values[1], grid->nb - 1u);
 	set_dense(&r, smallest, largest);
 	/* Two words compared, each known up to half a unit of its last bit; some for rounding. */
 	r.doubt = r.output == WFS_GRID_BF16 ? 0x1.02p-7f : r.output == WFS_GRID_F16 ? 0x1.02p-10f : 0x1p-21f;
-	set_codes(grid, &r);
+	set_zero(values, &r);
 	set_valid(&r, smallest, largest);
 	*rule_ret = r;
 	return r.valid.low <= r.valid.high;

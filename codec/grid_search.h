@@ -49,7 +49,7 @@ struct wfs_search_rule {
 };
 
 /* false: a list whose words this search cannot find. */
-bool wfs_search_rule_make(const struct wfs_grid *grid, struct wfs_search_rule *rule_ret);
+bool wfs_search_rule_make(const struct wfs_grid_values *values, struct wfs_search_rule *rule_ret);
 
 /* The work on words. Every variant gives the same results. Words are handed on as bits of binary32 numbers; infinite,
  * NaN and subnormal ones count as 0 and come out as misfits of the comparison at the end. nr: a multiple of

@@ -2,7 +2,7 @@
  *
  * A file that is not safetensors is one span of no class. Overlapping tensors: the first one by offset wins.
  */
-#include "plan.h"
+#include "plan_grids.h"
 #include "file_io.h"
 #include "parallel.h"
 
@@ -126,7 +126,7 @@ static bool words_go_on(const struct wfs_span *a, const struct wfs_span *b, u64 
 {
 	unsigned word = wfs_class_split(a->class).word;
 
-	return a->class == b->class && (a->phase + a->len + between) % word == b->phase;
+	return a->class == b->class && a->grid == b->grid && (a->phase + a->len + between) % word == b->phase;
 }
 
 static u64 rotate_right(u64 v, unsigned bits)
@@ -186,6 +186,7 @@ static void spans_absorb(struct wfs_spans *spans)
 			s[out] = s[i];
 			s[out].len = small_len;
 			s[out].class = WFS_CLASS_NONE;
+			s[out].grid = 0;
 			s[out++].phase = 0;
 		}
 	}
@@ -209,7 +210,8 @@ u64 wfs_plan_region_at(const struct wfs_plan *plan, u64 raw_off)
 	return low;
 }
 
-static bool plan_set_regions(struct wfs_plan *plan, const struct wfs_spans *spans)
+/* grid_groups: number of the first grid's group. */
+static bool plan_set_regions(struct wfs_plan *plan, const struct wfs_spans *spans, u32 grid_groups)
 {
 	plan->nr_regions = spans->nr;
 	plan->region = calloc(spans->nr + 1, sizeof(*plan->region));
@@ -220,7 +222,7 @@ static bool plan_set_regions(struct wfs_plan *plan, const struct wfs_spans *span
 	for (size_t i = 0; i < spans->nr; i++) {
 		const struct wfs_span *s = &spans->span[i];
 		bool coded = s->kind == WFS_REGION_CODED;
-		u32 group = coded && s->class ? 1 + s->pool : 0;
+		u32 group = !coded || !s->class ? 0 : s->grid ? grid_groups + s->grid - 1 : 1 + s->pool;
 
 		plan->region_group[i] = group;
 		plan->region[i] = (struct wfs_disk_region){
@@ -248,31 +250,56 @@ static u16 add_coder(struct wfs_plan *plan, struct wfs_coder coder)
 	return (u16)plan->nr_coders++;
 }
 
-/* A pool made and its coder; takes the encode pool over. */
-static u16 add_pool(struct wfs_plan *plan, struct wfs_pool_plan *p)
+/* Their numbers; take the encode pools over. */
+static u16 add_pool(struct wfs_plan *plan, const struct wfs_pool *pool, struct wfs_encode_pool **encode_pool)
 {
-	struct wfs_coder coder = {.word = p->split.word, .rot = p->split.rot, .field = p->split.field};
+	plan->pool[plan->nr_pools] = *pool;
+	plan->encode_pool[plan->nr_pools] = *encode_pool;
+	*encode_pool = NULL;
+	return (u16)plan->nr_pools++;
+}
 
-	if (p->wide) {
-		coder.coding = WFS_WIDE;
-		coder.pool = (u16)plan->nr_wide_pools++;
-		plan->wide_pool[coder.pool] = p->wide_pool;
-		plan->wide_encode_pool[coder.pool] = p->wide_encode_pool;
-		p->wide_encode_pool = NULL;
-	} else {
-		coder.coding = WFS_SPLIT;
-		coder.pool = (u16)plan->nr_pools++;
-		plan->pool[coder.pool] = p->pool;
-		plan->encode_pool[coder.pool] = p->encode_pool;
-		p->encode_pool = NULL;
-	}
+static u16 add_wide_pool(struct wfs_plan *plan, const struct wfs_wide_pool *pool,
+			 struct wfs_wide_encode_pool **encode_pool)
+{
+	plan->wide_pool[plan->nr_wide_pools] = *pool;
+	plan->wide_encode_pool[plan->nr_wide_pools] = *encode_pool;
+	*encode_pool = NULL;
+	return (u16)plan->nr_wide_pools++;
+}
+
+static u16 add_plain_coder(struct wfs_plan *plan, struct wfs_pool_plan *p)
+{
+	struct wfs_coder coder = {.coding = p->wide ? WFS_WIDE : WFS_SPLIT,
+				  .word = p->split.word,
+				  .rot = p->split.rot,
+				  .field = p->split.field};
+
+	coder.pool = p->wide ? add_wide_pool(plan, &p->wide_pool, &p->wide_encode_pool)
+			     : add_pool(plan, &p->pool, &p->encode_pool);
 	return add_coder(plan, coder);
 }
 
-/* Groups, coders and pools from the pools made: group 1 + i is pool plan i's. */
-static bool plan_set_coders(struct wfs_plan *plan, struct wfs_pools *pools)
+static u16 add_grid_coder(struct wfs_plan *plan, struct wfs_planned_grid *p)
 {
-	const size_t nr = (size_t)pools->nr + 1;
+	struct wfs_coder coder = {.coding = p->wide ? WFS_GRID_WIDE : WFS_GRID,
+				  .word = (u8)wfs_grid_word_bytes(p->grid.output),
+				  .rot = p->split.rot,
+				  .field = p->split.field,
+				  .grid = (u16)plan->nr_grids};
+
+	plan->grid[plan->nr_grids] = p->grid;
+	plan->grid_encoder[plan->nr_grids++] = p->encoder;
+	coder.pool = p->wide ? add_wide_pool(plan, &p->wide_pool, &p->wide_encode_pool)
+			     : add_pool(plan, &p->pool, &p->encode_pool);
+	return add_coder(plan, coder);
+}
+
+/* Groups, coders and pools from the pools made: group 1 + i is pool plan i's, those behind them are the grids'. Blocks
+ * that are not on their grid get the first pool of their class. */
+static bool plan_set_coders(struct wfs_plan *plan, struct wfs_pools *pools, struct wfs_grids *grids)
+{
+	const size_t nr = 1 + (size_t)pools->nr + grids->nr;
 
 	plan->group = calloc(nr, sizeof(*plan->group));
 	plan->coder = calloc(WFS_NR_FIXED_CODERS + nr * WFS_GROUP_CODERS, sizeof(*plan->coder));
@@ -280,8 +307,10 @@ static bool plan_set_coders(struct wfs_plan *plan, struct wfs_pools *pools)
 	plan->encode_pool = calloc(nr, sizeof(struct wfs_encode_pool *));
 	plan->wide_pool = calloc(nr, sizeof(*plan->wide_pool));
 	plan->wide_encode_pool = calloc(nr, sizeof(struct wfs_wide_encode_pool *));
+	plan->grid = calloc(grids->nr + 1, sizeof(*plan->grid));
+	plan->grid_encoder = calloc(grids->nr + 1, sizeof(*plan->grid_encoder));
 	if (!plan->group || !plan->coder || !plan->pool || !plan->encode_pool || !plan->wide_pool ||
-	    !plan->wide_encode_pool)
+	    !plan->wide_encode_pool || !plan->grid || !plan->grid_encoder)
 		return false;
 	plan->coder[WFS_CODER_STORED] = (struct wfs_coder){.coding = WFS_STORED, .word = 1};
 	plan->coder[WFS_CODER_LZ4] = (struct wfs_coder){.coding = WFS_LZ4, .word = 1};
@@ -291,7 +320,17 @@ static bool plan_set_coders(struct wfs_plan *plan, struct wfs_pools *pools)
 	for (u32 i = 0; i < pools->nr; i++) {
 		struct wfs_group *group = &plan->group[1 + i];
 
-		group->coder[group->nr_coders++] = add_pool(plan, &pools->plan[i]);
+		group->coder[group->nr_coders++] = add_plain_coder(plan, &pools->plan[i]);
+	}
+	for (u32 i = 0; i < grids->nr; i++) {
+		struct wfs_group *group = &plan->group[1 + pools->nr + i];
+		u32 plain = 0;
+
+		group->coder[group->nr_coders++] = add_grid_coder(plan, &grids->plan[i]);
+		while (plain < pools->nr && pools->plan[plain].class != grids->plan[i].class)
+			plain++;
+		if (plain < pools->nr)
+			group->coder[group->nr_coders++] = plan->group[1 + plain].coder[0];
 	}
 	return true;
 }
@@ -309,8 +348,11 @@ enum wfs_status wfs_plan_new(const struct wfs_source *source, const struct wfs_e
 			     struct wfs_plan **plan_ret, struct wfs_error *err)
 {
 	struct wfs_spans spans = {0};
-	struct wfs_pools pools = {.source = source, .opts = opts, .spans = &spans};
 	struct wfs_plan *plan = calloc(1, sizeof(*plan));
+	struct wfs_geometry *geometry = plan ? &plan->geometry : NULL;
+	struct wfs_grids grids = {.source = source, .opts = opts, .geometry = geometry, .spans = &spans};
+	struct wfs_pools pools = {
+		.source = source, .opts = opts, .geometry = geometry, .grids = &grids, .spans = &spans};
 	enum wfs_status status = plan ? WFS_OK : wfs_fail(err, WFS_NO_MEMORY, "out of memory for the plan");
 
 	if (status == WFS_OK)
@@ -319,6 +361,8 @@ enum wfs_status wfs_plan_new(const struct wfs_source *source, const struct wfs_e
 		status = wfs_spans_find_copies(source, &spans, err);
 	if (status == WFS_OK)
 		status = wfs_spans_find_constants(source, &spans, err);
+	if (status == WFS_OK)
+		status = wfs_grids_find(&grids, err);
 	if (status != WFS_OK)
 		goto out;
 	spans_join(&spans);
@@ -331,15 +375,16 @@ enum wfs_status wfs_plan_new(const struct wfs_source *source, const struct wfs_e
 		status = wfs_fail(err, WFS_NO_MEMORY, "out of memory for the plan");
 		goto out;
 	}
-	pools.geometry = &plan->geometry;
-	status = wfs_pools_make(&pools, err);
+	status = wfs_grids_train(&grids, err);
+	if (status == WFS_OK)
+		status = wfs_pools_make(&pools, err);
 	if (status != WFS_OK)
 		goto out;
 	spans_join(&spans); /* those of pools that did not pay */
 	plan->level = opts->level;
 	plan->raw_len = source->raw_len;
 	plan->block_log2 = opts->block_log2;
-	if (plan_set_coders(plan, &pools) && plan_set_regions(plan, &spans)) {
+	if (plan_set_coders(plan, &pools, &grids) && plan_set_regions(plan, &spans, 1 + pools.nr)) {
 		*plan_ret = plan;
 		plan = NULL;
 	} else {
@@ -348,6 +393,7 @@ enum wfs_status wfs_plan_new(const struct wfs_source *source, const struct wfs_e
 out:
 	wfs_plan_free(plan);
 	wfs_pools_free(&pools);
+	wfs_grids_free(&grids);
 	wfs_spans_free(&spans);
 	return status;
 }
@@ -360,6 +406,8 @@ void wfs_plan_free(struct wfs_plan *plan)
 		wfs_encode_pool_free(plan->encode_pool[i]);
 	for (u32 i = 0; i < plan->nr_wide_pools; i++)
 		wfs_wide_encode_pool_free(plan->wide_encode_pool[i]);
+	free(plan->grid_encoder);
+	free(plan->grid);
 	free(plan->wide_encode_pool);
 	free(plan->wide_pool);
 	free(plan->encode_pool);

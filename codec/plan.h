@@ -58,6 +58,9 @@ struct wfs_plan {
 	struct wfs_encode_pool **encode_pool;
 	struct wfs_wide_pool *wide_pool;
 	struct wfs_wide_encode_pool **wide_encode_pool;
+	u32 nr_grids;
+	struct wfs_grid *grid;
+	struct wfs_grid_encoder *grid_encoder;
 	struct wfs_geometry geometry; /* the matrices are the plan's */
 };
 
@@ -84,6 +87,7 @@ struct wfs_span {
 	u8 class;    /* of coded spans */
 	u8 phase;    /* place of the first byte within its word */
 	bool tensor; /* one whole tensor */
+	u16 grid;    /* number + 1 of the grid that words are likely to be on, or 0 */
 	u32 pool;
 };
 struct wfs_spans {
@@ -109,11 +113,14 @@ enum wfs_status wfs_spans_sniff(const struct wfs_source *source, unsigned nr_thr
 				struct wfs_error *err);
 
 /* The pools of a plan in the making. */
+enum { WFS_NO_POOL = UINT32_MAX };
 struct wfs_pools {
 	const struct wfs_source *source;
 	const struct wfs_encode_opts *opts;
 	const struct wfs_geometry *geometry;
+	const struct wfs_grids *grids;
 	struct wfs_spans *spans;
+	bool serve_grids[WFS_NR_CLASSES]; /* spans on grids, too */
 	u32 nr;
 	struct wfs_pool_plan *plan;
 };
@@ -131,7 +138,8 @@ struct wfs_pool_plan {
 	struct wfs_error error;
 };
 /* Cut spans so that each has one pool, train the pools, give up those that do not pay (their spans lose their class)
- * and number the others anew. The caller frees. */
+ * and number the others anew. Spans on grids have pools only where their class needs one for blocks that are not. The
+ * caller frees. */
 enum wfs_status wfs_pools_make(struct wfs_pools *pools, struct wfs_error *err);
 void wfs_pools_free(struct wfs_pools *pools);
 

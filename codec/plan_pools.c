@@ -5,7 +5,7 @@
  * tables ready for encoding stay small whatever the file's size.
  */
 #include "parallel.h"
-#include "plan.h"
+#include "plan_grids.h"
 
 #include <fcntl.h>
 #include <stdlib.h>
@@ -49,6 +49,32 @@ static bool is_wide(const struct wfs_pools *pools, unsigned class)
 }
 
 /* ---- assigning ---- */
+
+static bool is_served(const struct wfs_pools *pools, const struct wfs_span *s)
+{
+	return s->class && (!s->grid || pools->serve_grids[s->class]);
+}
+
+/* Classes of which all words are on grids, but for some blocks. */
+static void find_served(struct wfs_pools *pools)
+{
+	bool plain[WFS_NR_CLASSES] = {false};
+
+	for (size_t i = 0; i < pools->spans->nr; i++)
+		plain[pools->spans->span[i].class] |= !pools->spans->span[i].grid;
+	for (u32 i = 0; i < pools->grids->nr; i++)
+		if (pools->grids->plan[i].refuses && !plain[pools->grids->plan[i].class])
+			pools->serve_grids[pools->grids->plan[i].class] = true;
+}
+
+static unsigned nr_wide_grids(const struct wfs_grids *grids)
+{
+	unsigned nr = 0;
+
+	for (u32 i = 0; i < grids->nr; i++)
+		nr += grids->plan[i].wide;
+	return nr;
+}
 
 /* Appends len bytes of s from `from` on to the state's pool, opening it when these are its first. */
 static bool assign(struct wfs_pools *pools, struct wfs_spans *out, struct class_state *c, const struct wfs_span *s,
@@ -99,17 +125,19 @@ static enum wfs_status assign_all(struct wfs_pools *pools, struct wfs_error *err
 {
 	struct class_state class[WFS_NR_CLASSES] = {0};
 	struct wfs_spans out = {0};
+	const unsigned most_wide = WFS_MAX_WIDE_POOLS - nr_wide_grids(pools->grids);
 	unsigned nr = 0, nr_wide = 0;
 	bool good = true;
 
 	for (size_t i = 0; i < pools->spans->nr; i++)
-		class[pools->spans->span[i].class].total += pools->spans->span[i].len;
+		if (is_served(pools, &pools->spans->span[i]))
+			class[pools->spans->span[i].class].total += pools->spans->span[i].len;
 	for (unsigned k = WFS_CLASS_NONE + 1; k < WFS_NR_CLASSES; k++)
 		nr_wide += is_wide(pools, k) && class[k].total;
 	nr_wide = WFS_MAX(nr_wide, 1u);
 	for (unsigned k = WFS_CLASS_NONE + 1; k < WFS_NR_CLASSES; k++) {
 		u64 wanted = (class[k].total + POOL_BYTES / 2) / POOL_BYTES;
-		u64 most = is_wide(pools, k) ? WFS_MAX_WIDE_POOLS / nr_wide : MAX_POOLS_PER_CLASS;
+		u64 most = is_wide(pools, k) ? most_wide / nr_wide : MAX_POOLS_PER_CLASS;
 
 		class[k].nr = (unsigned)WFS_MIN(WFS_MAX(wanted, 1), most);
 		class[k].part = WFS_CEIL_DIV(class[k].total, (u64) class[k].nr);
@@ -118,9 +146,10 @@ static enum wfs_status assign_all(struct wfs_pools *pools, struct wfs_error *err
 	pools->plan = calloc(nr, sizeof(*pools->plan));
 	good = pools->plan != NULL;
 	for (size_t i = 0; i < pools->spans->nr && good; i++) {
-		const struct wfs_span *s = &pools->spans->span[i];
+		struct wfs_span *s = &pools->spans->span[i];
 
-		good = s->class ? assign_span(pools, &out, &class[s->class], s) : wfs_spans_push(&out, s);
+		s->pool = WFS_NO_POOL;
+		good = is_served(pools, s) ? assign_span(pools, &out, &class[s->class], s) : wfs_spans_push(&out, s);
 	}
 	if (good) {
 		struct wfs_spans old = *pools->spans;
@@ -334,9 +363,11 @@ static void make_pool(void *ctx, size_t index)
 
 enum wfs_status wfs_pools_make(struct wfs_pools *pools, struct wfs_error *err)
 {
-	enum wfs_status status = assign_all(pools, err);
+	enum wfs_status status;
 	u32 *number = NULL, nr = 0;
 
+	find_served(pools);
+	status = assign_all(pools, err);
 	if (status != WFS_OK || !pools->nr)
 		return status;
 	wfs_parallel_for(wfs_thread_count(pools->opts->nr_threads), pools->nr, make_pool, pools);
@@ -353,12 +384,16 @@ enum wfs_status wfs_pools_make(struct wfs_pools *pools, struct wfs_error *err)
 	for (size_t i = 0; i < pools->spans->nr && status == WFS_OK; i++) {
 		struct wfs_span *s = &pools->spans->span[i];
 
-		if (s->class && pools->plan[s->pool].pays) {
+		if (s->pool == WFS_NO_POOL)
+			continue;
+		if (pools->plan[s->pool].pays) {
 			s->pool = number[s->pool];
-		} else if (s->class) {
+			continue;
+		}
+		s->pool = WFS_NO_POOL;
+		if (!s->grid) {
 			s->class = WFS_CLASS_NONE;
 			s->phase = 0;
-			s->pool = 0;
 		}
 	}
 	/* Close the gaps; what does not pay is freed at the end of the list. */

@@ -1,6 +1,8 @@
 /* reencode.c - encode blocks of an open container again, with its own coders: for benchmarks and tests. */
+#include "grid_encode.h"
 #include "plan.h"
 #include "container.h"
+#include "file_io.h"
 
 #include <stdlib.h>
 
@@ -10,6 +12,8 @@ struct wfs_reencoder {
 	struct wfs_encode_scratch *scratch;
 	struct wfs_geometry geometry;
 	struct wfs_encode_tables *tables; /* one for each coder; NULL where it has none */
+	struct wfs_grid_encoder *grid;	  /* nr_grids */
+	u8 segment[WFS_GRID_ENCODE_SEGMENTS * WFS_GRID_SEGMENT_BYTES];
 };
 
 /* The pools as they are stored. */
@@ -54,13 +58,18 @@ static bool tables_make(struct wfs_reencoder *r, const struct stored_pools *pool
 {
 	for (u32 i = 0; i < r->reader->nr_coders; i++) {
 		const struct wfs_coder *c = &r->reader->coder[i];
-		const struct wfs_split s = wfs_split_make(c->word, c->rot, c->field);
+		const bool grid = c->coding == WFS_GRID || c->coding == WFS_GRID_WIDE;
+		const bool split = c->coding == WFS_GRID || c->coding == WFS_SPLIT;
+		const bool wide = c->coding == WFS_GRID_WIDE || c->coding == WFS_WIDE;
+		const struct wfs_split s = wfs_split_make(grid ? 1 : c->word, c->rot, c->field);
 
-		if (c->coding == WFS_SPLIT)
+		if (grid)
+			r->tables[i].grid = &r->grid[c->grid];
+		if (split)
 			r->tables[i].split = wfs_encode_pool_new(&pools->pool[c->pool], s);
-		if (c->coding == WFS_WIDE)
+		if (wide)
 			r->tables[i].wide = wfs_wide_encode_pool_new(&pools->wide_pool[c->pool], s);
-		if ((c->coding == WFS_SPLIT && !r->tables[i].split) || (c->coding == WFS_WIDE && !r->tables[i].wide))
+		if ((split && !r->tables[i].split) || (wide && !r->tables[i].wide))
 			return false;
 	}
 	return true;
@@ -116,8 +125,9 @@ enum wfs_status wfs_reencoder_new(const struct wfs_reader *reader, enum wfs_cpu 
 			.cpu = cpu == WFS_CPU_AUTO ? wfs_cpu_best() : cpu,
 			.scratch = wfs_encode_scratch_new(),
 			.tables = calloc((size_t)reader->nr_coders + 1, sizeof(struct wfs_encode_tables)),
+			.grid = calloc((size_t)reader->nr_grids + 1, sizeof(struct wfs_grid_encoder)),
 		};
-	if (!pools.pool || !pools.wide_pool || !r || !r->scratch || !r->tables) {
+	if (!pools.pool || !pools.wide_pool || !r || !r->scratch || !r->tables || !r->grid) {
 		status = wfs_fail(err, WFS_NO_MEMORY, "out of memory for encoding");
 		goto out;
 	}
@@ -125,6 +135,8 @@ enum wfs_status wfs_reencoder_new(const struct wfs_reader *reader, enum wfs_cpu 
 		status = wfs_fail(err, WFS_BAD_ARGUMENT, "this machine cannot run that CPU variant");
 		goto out;
 	}
+	for (u32 i = 0; i < reader->nr_grids; i++)
+		wfs_grid_encoder_make(&reader->grid[i], &r->grid[i]);
 	status = load_pools(reader, &pools, err);
 	if (status == WFS_OK && !tables_make(r, &pools))
 		status = wfs_fail(err, WFS_NO_MEMORY, "out of memory for encoding");
@@ -150,16 +162,33 @@ void wfs_reencoder_free(struct wfs_reencoder *reencoder)
 		wfs_encode_pool_free((struct wfs_encode_pool *)reencoder->tables[i].split);
 		wfs_wide_encode_pool_free((struct wfs_wide_encode_pool *)reencoder->tables[i].wide);
 	}
+	free(reencoder->grid);
 	free(reencoder->tables);
 	free(reencoder->geometry.matrix);
 	wfs_encode_scratch_free(reencoder->scratch);
 	free(reencoder);
 }
 
+/* The segments of a stored grid block: which tiles an encoder has found is known from nowhere else. */
+static void load_segments(struct wfs_reencoder *r, const struct wfs_block *block, struct wfs_place *place)
+{
+	u8 header[WFS_GRID_HEADER];
+	size_t got = 0, len;
+
+	if (wfs_pread_full(r->reader->fd, header, sizeof(header), block->comp_off, &got) || got < sizeof(header))
+		return;
+	place->nr_segments = WFS_MIN(wfs_load16(header + 2), (u32)WFS_GRID_ENCODE_SEGMENTS);
+	len = (size_t)WFS_GRID_SEGMENT_BYTES * place->nr_segments;
+	if (!wfs_pread_full(r->reader->fd, r->segment, len, block->comp_off + sizeof(header), &got) && got == len)
+		place->segments = r->segment;
+}
+
 size_t wfs_block_reencode(struct wfs_reencoder *reencoder, const struct wfs_block *block, const void *raw, void *comp)
 {
-	const struct wfs_place place = {
-		.raw_off = block->raw_off, .phase = block->phase, .geometry = &reencoder->geometry};
+	struct wfs_place place = {.raw_off = block->raw_off, .phase = block->phase, .geometry = &reencoder->geometry};
+
+	if (block->coding == WFS_GRID || block->coding == WFS_GRID_WIDE)
+		load_segments(reencoder, block, &place);
 
 	return wfs_payload_encode(&reencoder->reader->coder[block->coder], &reencoder->tables[block->coder],
 				  reencoder->cpu, &place, raw, block->raw_len, comp, reencoder->scratch);
