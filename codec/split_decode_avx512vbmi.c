@@ -182,6 +182,8 @@ AVX512_INLINE bool decode_supers(const enum shape shape, struct work *w)
 		const unsigned mode = wfs_split_mode(v, super);
 		const u8 *ahead = wfs_prefetch_ahead(raw, nr - super, word);
 
+		if (v->later)
+			wfs_prefetch_later(v, super);
 		if (next != d) {
 			d = next;
 			load_table(&t, d);

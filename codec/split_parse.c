@@ -138,6 +138,7 @@ enum wfs_status wfs_split_parse(const u8 *comp, size_t comp_len, struct wfs_spli
 	if (comp_len < WFS_SPLIT_HEADER)
 		goto out;
 	v->n = n;
+	v->later = NULL;
 	reason = parse_header(comp, v);
 	if (!reason)
 		reason = place_pieces(comp, comp_len, s, pool, edge_len, v);
