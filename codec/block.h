@@ -35,6 +35,7 @@ static inline struct wfs_block_cut wfs_block_cut(unsigned word, unsigned phase, 
 struct wfs_kernels {
 	wfs_split_decode_fn *split;
 	wfs_wide_decode_fn *wide;
+	wfs_grid_unpack_fn *grid_scales;
 	wfs_grid_expand_fn *grid;
 };
 /* Those of a variant that this machine supports; where it has none of its own, the scalar one. */

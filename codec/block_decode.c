@@ -139,7 +139,7 @@ static enum wfs_status decode_grid(const struct wfs_coder *coder, const struct w
 	status = decode_codes(coder, tables, kernels, &v, raw + cut.head, scratch, reason_ret);
 	if (status != WFS_OK)
 		return status;
-	reason = wfs_grid_scales(&v, tables->grid, scratch->scale);
+	reason = wfs_grid_scales(&v, tables->grid, kernels->grid_scales, scratch->scale);
 	if (reason) {
 		*reason_ret = reason;
 		return WFS_BAD_DATA;

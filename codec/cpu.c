@@ -107,6 +107,7 @@ struct wfs_kernels wfs_kernels_for(enum wfs_cpu cpu)
 {
 	wfs_split_decode_fn *split = NULL;
 	wfs_wide_decode_fn *wide = NULL;
+	wfs_grid_unpack_fn *grid_scales = NULL;
 	wfs_grid_expand_fn *grid = NULL;
 
 	switch (cpu == WFS_CPU_AUTO ? wfs_cpu_best() : cpu) {
@@ -123,6 +124,7 @@ struct wfs_kernels wfs_kernels_for(enum wfs_cpu cpu)
 	case WFS_CPU_AVX512VBMI:
 		split = wfs_split_decode_avx512vbmi_get();
 		wide = wfs_wide_decode_avx512vbmi_get();
+		grid_scales = wfs_grid_unpack_avx512_get();
 		grid = wfs_grid_expand_avx512_get();
 		break;
 	case WFS_CPU_NEON:
@@ -136,6 +138,7 @@ struct wfs_kernels wfs_kernels_for(enum wfs_cpu cpu)
 	return (struct wfs_kernels){
 		.split = split ? split : wfs_split_decode_scalar,
 		.wide = wide ? wide : wfs_wide_decode_scalar,
+		.grid_scales = grid_scales ? grid_scales : wfs_grid_unpack_scalar,
 		.grid = grid ? grid : wfs_grid_expand_scalar,
 	};
 }

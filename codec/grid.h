@@ -18,6 +18,7 @@ enum {
 	WFS_GRID_SEGMENT_BYTES = 24,
 	WFS_GRID_MAX_MANTISSA = 23,
 	WFS_GRID_MAX_SCALE_BITS = 31,
+	WFS_GRID_MIN_CODES = 64, /* bytes of the codes' payload, which has states of 128 and more */
 };
 enum wfs_grid_op { WFS_GRID_NEAREST = 0, WFS_GRID_TRUNCATE = 1, WFS_GRID_PALETTE = 2 };
 enum wfs_grid_flag { WFS_GRID_NEG1 = 1, WFS_GRID_SIGNED = 2 };
@@ -226,8 +227,17 @@ struct wfs_grid_view {
  * codes' payload has rules of its own for. */
 enum wfs_status wfs_grid_parse_payload(const u8 *comp, size_t comp_len, const struct wfs_grid_values *g, size_t n,
 				       size_t edge_len, struct wfs_grid_view *view_ret, const char **reason_ret);
-/* The scales of all tiles to scale[0..nr_tiles). NULL, or why they are refused. */
-const char *wfs_grid_scales(const struct wfs_grid_view *v, const struct wfs_grid_values *g, float *scale);
+/* Unpacks the scales of all tiles: (low + packed) << (23 - mantissa_bits), cut to 32 bits, to scale[0..nr_tiles) as
+ * binary32 numbers; gives the lowest and highest low + packed. Every sum fits 32 bits. nr_tiles is at least 1. May read
+ * WFS_GRID_MIN_CODES bytes behind the packed scales and write WFS_GRID_SCALE_SLACK scales behind the last. */
+typedef void wfs_grid_unpack_fn(const struct wfs_grid_view *v, float *scale, u32 *lowest_ret, u32 *highest_ret);
+wfs_grid_unpack_fn wfs_grid_unpack_scalar;
+/* NULL when this build has no such kernel. The CPU must support it. */
+wfs_grid_unpack_fn *wfs_grid_unpack_avx512_get(void);
+
+/* The scales of all tiles, checked. NULL, or why they are refused. */
+const char *wfs_grid_scales(const struct wfs_grid_view *v, const struct wfs_grid_values *g, wfs_grid_unpack_fn *unpack,
+			    float *scale);
 
 /* Words of v->n codes at raw (any alignment). scale: of all tiles, valid. Literals are left to the caller. May read up
  * to WFS_GRID_CODE_SLACK bytes behind the codes and WFS_GRID_SCALE_SLACK scales behind the last. */

@@ -347,6 +347,40 @@ AVX512_INLINE void expand_block(const struct wfs_grid_view *v, const struct wfs_
 	}
 }
 
+/* ---- scales ---- */
+
+static WFS_TARGET_AVX512VBMI void unpack_avx512(const struct wfs_grid_view *v, float *scale, u32 *lowest_ret,
+						u32 *highest_ret)
+{
+	const __m256i low = _mm256_set1_epi32((int)v->low),
+		      mask = _mm256_set1_epi32((int)_bzhi_u32(~0u, v->scale_bits));
+	const __m128i up = _mm_cvtsi32_si128(23 - v->mantissa_bits);
+	__m256i lowest = _mm256_set1_epi32(-1), highest = _mm256_setzero_si256();
+	const u8 *packed = v->scales;
+	_Alignas(64) u8 place[8][8]; /* of the 8 bytes that hold each of 8 scales, which begin and end with a byte */
+	_Alignas(64) u64 shift[8];
+
+	for (unsigned i = 0; i < 8; i++) {
+		for (unsigned k = 0; k < 8; k++)
+			place[i][k] = (u8)(i * v->scale_bits / 8 + k);
+		shift[i] = i * v->scale_bits % 8;
+	}
+	for (size_t i = 0; i < v->nr_tiles; i += 8, packed += v->scale_bits) {
+		const __mmask8 in = (__mmask8)_bzhi_u32(0xff, (u32)WFS_MIN(v->nr_tiles - i, (size_t)8));
+		const __m512i bytes = _mm512_permutexvar_epi8(load(place), load(packed));
+		const __m256i bits = _mm512_cvtepi64_epi32(_mm512_srlv_epi64(bytes, load(shift)));
+		const __m256i sum = _mm256_add_epi32(_mm256_and_si256(bits, mask), low);
+
+		lowest = _mm256_mask_min_epu32(lowest, in, lowest, sum);
+		highest = _mm256_mask_max_epu32(highest, in, highest, sum);
+		_mm256_storeu_si256((__m256i *)(scale + i), _mm256_sll_epi32(sum, up));
+	}
+	*lowest_ret = _mm512_reduce_min_epu32(_mm512_inserti64x4(_mm512_castsi256_si512(lowest), lowest, 1));
+	*highest_ret = _mm512_reduce_max_epu32(_mm512_inserti64x4(_mm512_castsi256_si512(highest), highest, 1));
+}
+
+/* ---- variants ---- */
+
 #define DEFINE_BLOCK(name, list, target)                                                                               \
 	static __attribute__((noinline)) WFS_TARGET_AVX512VBMI void name(const struct wfs_grid_view *v,                \
 									 const struct wfs_grid_values *g,              \
@@ -388,9 +422,19 @@ wfs_grid_expand_fn *wfs_grid_expand_avx512_get(void)
 	return expand_avx512;
 }
 
+wfs_grid_unpack_fn *wfs_grid_unpack_avx512_get(void)
+{
+	return unpack_avx512;
+}
+
 #else
 
 wfs_grid_expand_fn *wfs_grid_expand_avx512_get(void)
+{
+	return NULL;
+}
+
+wfs_grid_unpack_fn *wfs_grid_unpack_avx512_get(void)
 {
 	return NULL;
 }

@@ -215,8 +215,7 @@ static const char *parse(const u8 *comp, size_t comp_len, const struct wfs_grid_
 	v->scales = wfs_cursor_take(&c, WFS_CEIL_DIV((u64)v->nr_tiles * v->scale_bits, 8u));
 	v->literals = wfs_cursor_take(&c, (u64)(4 + word) * v->nr_literals);
 	v->edges = wfs_cursor_take(&c, edge_len);
-	/* No payload of codes is shorter. */
-	if (!v->scales || !v->literals || !v->edges || c.left < sizeof(u64))
+	if (!v->scales || !v->literals || !v->edges || c.left < WFS_GRID_MIN_CODES)
 		return cut_short;
 	v->codes = c.at;
 	v->codes_len = c.left;
@@ -235,13 +234,31 @@ enum wfs_status wfs_grid_parse_payload(const u8 *comp, size_t comp_len, const st
 
 /* ---- scales ---- */
 
-const char *wfs_grid_scales(const struct wfs_grid_view *v, const struct wfs_grid_values *g, float *scale)
+void wfs_grid_unpack_scalar(const struct wfs_grid_view *v, float *scale, u32 *lowest_ret, u32 *highest_ret)
+{
+	const u32 mask = (1u << v->scale_bits) - 1;
+	u32 lowest = UINT32_MAX, highest = 0;
+
+	/* What a load may take beyond the scales is inside the payload: the codes are behind them. */
+	for (size_t i = 0, at = 0; i < v->nr_tiles; i++, at += v->scale_bits) {
+		const u32 sum = v->low + ((u32)(wfs_load64(v->scales + at / 8) >> at % 8) & mask);
+
+		lowest = WFS_MIN(lowest, sum);
+		highest = WFS_MAX(highest, sum);
+		scale[i] = wfs_f32_of_bits(sum << (F32_MANTISSA - v->mantissa_bits));
+	}
+	*lowest_ret = lowest;
+	*highest_ret = highest;
+}
+
+const char *wfs_grid_scales(const struct wfs_grid_view *v, const struct wfs_grid_values *g, wfs_grid_unpack_fn *unpack,
+			    float *scale)
 {
 	static const char *const invalid = "a scale of a grid is not valid";
 	const size_t nr_bits = (size_t)v->nr_tiles * v->scale_bits;
 	const unsigned up = F32_MANTISSA - v->mantissa_bits;
-	const u32 end = (u32)SCALE_END_EXPONENT << v->mantissa_bits, mask = (1u << v->scale_bits) - 1;
-	u32 lowest = UINT32_MAX, highest = 0;
+	const u32 end = (u32)SCALE_END_EXPONENT << v->mantissa_bits;
+	u32 lowest, highest;
 
 	if (!v->nr_tiles)
 		return NULL;
@@ -250,14 +267,7 @@ const char *wfs_grid_scales(const struct wfs_grid_view *v, const struct wfs_grid
 	/* Below this no packed scale of 31 bits can make the sum overflow. */
 	if (v->low >= end)
 		return invalid;
-	/* What a load may take beyond the scales is inside the payload: the codes are behind them. */
-	for (size_t i = 0, at = 0; i < v->nr_tiles; i++, at += v->scale_bits) {
-		const u32 sum = v->low + ((u32)(wfs_load64(v->scales + at / 8) >> at % 8) & mask);
-
-		lowest = WFS_MIN(lowest, sum);
-		highest = WFS_MAX(highest, sum);
-		scale[i] = wfs_f32_of_bits(sum << up);
-	}
+	unpack(v, scale, &lowest, &highest);
 	if (highest >= end || !wfs_grid_scale_valid(g, lowest << up) || !wfs_grid_scale_valid(g, highest << up))
 		return invalid;
 	return NULL;
