@@ -240,8 +240,10 @@ static bool hopeless(const struct fitting *f)
 static struct fitting tiles_fit(struct detector *d, const struct wfs_search_rule *rule, u64 tile_rows, u64 tile_cols)
 {
 	const struct tile_rows r = rows_of_tiles(d, tile_rows);
-	const u64 cols = tile_cols ? WFS_MIN(tile_cols, d->cols) : d->cols, across = WFS_CEIL_DIV(d->cols, cols);
-	const u64 wanted = WFS_MIN(WFS_MAX(SAMPLE_WORDS / (r.rows * cols), (u64)MIN_TILES), (u64)MAX_TILES);
+	const u64 cols = WFS_MAX(tile_cols ? WFS_MIN(tile_cols, d->cols) : d->cols, (u64)1);
+	const u64 across = WFS_MAX(WFS_CEIL_DIV(d->cols, cols), (u64)1);
+	const u64 wanted =
+		WFS_MIN(WFS_MAX(SAMPLE_WORDS / WFS_MAX(r.rows * cols, (u64)1), (u64)MIN_TILES), (u64)MAX_TILES);
 	const unsigned nr_tiles = (unsigned)WFS_MIN(across * r.nr, wanted);
 	struct fitting f = {0};
 

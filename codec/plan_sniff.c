@@ -268,7 +268,7 @@ static bool push_part(struct wfs_spans *out, const struct wfs_span *span, u64 fr
 		.tensor = span->tensor && from == span->off && to == span->off + span->len,
 	};
 
-	if (part.len < SCRAP && from > span->off) {
+	if (part.len < SCRAP && from > span->off && out->nr) {
 		out->span[out->nr - 1].len += part.len;
 		return true;
 	}

@@ -201,7 +201,7 @@ void wfs_sniff_costs(struct wfs_sniffer *sniffer, const struct wfs_sample *sampl
 
 		if (top_bytes_save(sniffer, s, way.at))
 			cost = words_cost(sniffer, way.class, sample->raw + cut.head, cut.nr_words) * sample->len /
-			       (cut.nr_words * s.word);
+			       WFS_MAX(cut.nr_words * s.word, (size_t)1);
 		if (second_choice(way.class) && served)
 			cost += plain / second_choice(way.class);
 		else
