@@ -1,6 +1,6 @@
 /* test_container_rules.c - each rule of FORMAT.md section 1 broken alone, under good checksums: refused with its
  * status. */
-#include "handmade.h"
+#include "handmade_tables.h"
 
 /* ---- changes that are more than one field ---- */
 
@@ -124,77 +124,10 @@ static void hashes_compressed(struct parts *p)
 	p->compressed = WFS_SECTION_HASHES;
 }
 
-static void extra_section(struct parts *p, u16 kind, u16 coding, u64 comp_len, u64 raw_len)
-{
-	p->extra = (struct wfs_disk_section){.kind = kind, .coding = coding, .comp_len = comp_len, .raw_len = raw_len};
-}
 static void section_new(struct parts *p)
 {
 	extra_section(p, 10, WFS_STORED, 8, 8);
 }
-
-/* Grids of two entries, 0 and 1: one for BF16 and one for F32, then as many as there may be. */
-enum { GRID_BYTES = 12, MAX_GRIDS = 16384 };
-static u8 grids[(MAX_GRIDS + 1) * GRID_BYTES];
-
-static void grids_many(struct parts *p, size_t nr)
-{
-	static const u8 grid[GRID_BYTES] = {0, 0, 1, 0, 0, 0, 0, 0, 0, 0, 0x80, 0x3f};
-
-	for (size_t i = 0; i < nr; i++)
-		memcpy(grids + GRID_BYTES * i, grid, sizeof(grid));
-	if (nr > 1)
-		grids[GRID_BYTES + 3] = WFS_GRID_F32;
-	extra_section(p, WFS_SECTION_GRIDS, WFS_STORED, GRID_BYTES * nr, GRID_BYTES * nr);
-	p->extra_body = grids;
-}
-/* The split coder becomes one of grids, with a pool for its codes; its only block is of another coding. */
-static void grid_coder(struct parts *p)
-{
-	static const u8 pool[] = {1, 9, 5, 0, 2, 0, 2, 0, 0, 0, 255, 0, 1, 1};
-
-	memcpy(p->pools + p->pools_len, pool, sizeof(pool));
-	p->pools_len += sizeof(pool);
-	p->coder[3] = (struct wfs_disk_coder){.coding = WFS_GRID, .word = 2, .rot = 1, .field = 5, .pool = 1};
-	grids_many(p, 2);
-}
-static void grid_unused(struct parts *p)
-{
-	grids_many(p, 2);
-}
-static void grid_most(struct parts *p)
-{
-	grid_coder(p);
-	grids_many(p, MAX_GRIDS);
-	p->coder[3].grid = MAX_GRIDS - 1;
-}
-static void grid_too_many(struct parts *p)
-{
-	grid_coder(p);
-	grids_many(p, MAX_GRIDS + 1);
-}
-#define DEFINE_GRID_RULE(name, change)                                                                                 \
-	static void name(struct parts *p)                                                                              \
-	{                                                                                                              \
-		grid_coder(p);                                                                                         \
-		change;                                                                                                \
-	}
-DEFINE_GRID_RULE(grid_none, p->extra = (struct wfs_disk_section){0})
-DEFINE_GRID_RULE(grid_empty, extra_section(p, WFS_SECTION_GRIDS, WFS_STORED, 0, 0))
-DEFINE_GRID_RULE(grid_cut, extra_section(p, WFS_SECTION_GRIDS, WFS_STORED, 23, 23))
-DEFINE_GRID_RULE(grid_byte_after, extra_section(p, WFS_SECTION_GRIDS, WFS_STORED, 25, 25))
-DEFINE_GRID_RULE(grid_op, grids[0] = 3)
-DEFINE_GRID_RULE(grid_not_ascending, grids[11] = 0xbf)
-DEFINE_GRID_RULE(grid_number, p->coder[3].grid = 2)
-DEFINE_GRID_RULE(grid_f32, (p->coder[3].grid = 1, p->coder[3].word = 4))
-DEFINE_GRID_RULE(grid_word_4_of_bf16, p->coder[3].word = 4)
-DEFINE_GRID_RULE(grid_word_2_of_f32, p->coder[3].grid = 1)
-DEFINE_GRID_RULE(grid_word_1, p->coder[3].word = 1)
-DEFINE_GRID_RULE(grid_field_of_pool, p->coder[3].pool = 0)
-DEFINE_GRID_RULE(grid_field_8, (p->coder[3].field = 8, p->pools[p->pools_len - 12] = 8))
-DEFINE_GRID_RULE(grid_field_7, (p->coder[3].field = 7, p->pools[p->pools_len - 12] = 7))
-DEFINE_GRID_RULE(grid_rot, p->coder[3].rot = 2)
-DEFINE_GRID_RULE(grid_wide, p->coder[3].coding = WFS_GRID_WIDE)
 
 static void section_skipped(struct parts *p)
 {
@@ -384,6 +317,22 @@ static const struct rule {
 	PARTS(grid_field_8, WFS_BAD_DATA),
 	PARTS(grid_rot, WFS_BAD_DATA),
 	PARTS(grid_wide, WFS_BAD_DATA), /* there is no wide pool */
+
+	PARTS(wide_coder, WFS_OK),
+	PARTS(wide_bytes, WFS_OK),
+	PARTS(wide_most, WFS_OK),
+	PARTS(wide_too_many, WFS_BAD_DATA),
+	PARTS(wide_unused, WFS_BAD_DATA),
+	PARTS(wide_none, WFS_BAD_DATA),
+	PARTS(wide_cut, WFS_BAD_DATA),
+	PARTS(wide_byte_after, WFS_BAD_DATA),
+	PARTS(wide_compressed, WFS_BAD_DATA),
+	PARTS(wide_number, WFS_BAD_DATA),
+	PARTS(wide_field_of_pool, WFS_BAD_DATA),
+	PARTS(wide_grid, WFS_BAD_DATA),
+	PARTS(wide_rot_2, WFS_BAD_DATA),
+	PARTS(wide_field_of_word, WFS_BAD_DATA),
+	PARTS(wide_bytes_rot, WFS_BAD_DATA),
 
 	PARTS(pool_cut, WFS_BAD_DATA),
 	PARTS(pool_trailing, WFS_BAD_DATA),
