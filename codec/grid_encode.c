@@ -212,15 +212,15 @@ static unsigned choose_mantissa(const struct wfs_search_rule *rule, const struct
 	return best;
 }
 
-/* A tile's scale among those of so many mantissa bits, and its words' codes: one near the middle of its range, or those
- * around it when words do not fit it. */
+/* A tile's scale among those of so many mantissa bits, and its words' codes: the one next to the middle of its range,
+ * or another when words do not fit it. */
 static void choose_scale(const struct wfs_search_rule *rule, const struct wfs_search_kernel *kernel, unsigned mantissa,
 			 struct wfs_grid_buffers *buf, struct wfs_grid_tile *tile)
 {
 	const u32 step = 1u << (WFS_MANTISSA_BITS - mantissa), *x = buf->x + tile->first;
+	const u32 middle = tile->range.low + (tile->range.high - tile->range.low) / 2;
 	u8 *code = buf->tile_code + tile->first;
-	u32 first = (tile->range.low + step - 1) / step * step, last = tile->range.high / step * step;
-	u32 middle = (tile->range.low + (tile->range.high - tile->range.low) / 2) / step * step, at;
+	u32 first = (tile->range.low + step - 1) / step * step, last = tile->range.high / step * step, nr;
 	size_t least, misfits;
 
 	if (first > last) { /* none inside: those next to the range */
@@ -229,20 +229,22 @@ static void choose_scale(const struct wfs_search_rule *rule, const struct wfs_se
 	}
 	first = first < rule->valid.low ? first + step : first;
 	last = last > rule->valid.high ? last - step : last;
-	middle = WFS_MIN(WFS_MAX(middle, first), last);
-	tile->scale = middle;
 	if (first > last) {
 		tile->kind = WFS_TILE_MISFIT;
 		return;
 	}
-	least = kernel->assign(rule, x, tile->nr, middle, code);
-	if (!least || first == last || (last - first) / step >= MAX_TRIED)
+	tile->scale = WFS_MIN(WFS_MAX(middle / step * step, first), last);
+	least = kernel->assign(rule, x, tile->nr, tile->scale, code);
+	if (!least || first == last)
 		return;
-	for (at = first; at <= last && least; at += step) {
-		misfits = at == middle ? least : kernel->assign(rule, x, tile->nr, at, code);
+	nr = (last - first) / step + 1;
+	for (u32 i = 0, tried = WFS_MIN(nr, (u32)MAX_TRIED); i < tried && least; i++) {
+		const u32 scale = first + (u32)((u64)(nr - 1) * i / (tried - 1)) * step;
+
+		misfits = kernel->assign(rule, x, tile->nr, scale, code);
 		if (misfits < least) {
 			least = misfits;
-			tile->scale = at;
+			tile->scale = scale;
 		}
 	}
 	(void)kernel->assign(rule, x, tile->nr, tile->scale, code);

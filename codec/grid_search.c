@@ -107,10 +107,8 @@ static void set_valid(struct wfs_search_rule *r, u32 smallest, u32 largest)
 /* A BF16 word is known up to 2^-8 of it, and so is a scale that only the largest word tells. */
 static void set_dense(struct wfs_search_rule *r, u32 smallest, u32 largest)
 {
-	const float unit = wfs_f32_of_bits(smallest);
-
-	r->small = DENSE_VALUES * unit;
-	r->near = 0.375f * unit;
+	r->unit = wfs_f32_of_bits(smallest);
+	r->small = DENSE_VALUES * r->unit;
 	r->dense = r->output == WFS_GRID_BF16 && !r->looked_up && wfs_f32_of_bits(r->min_normal) > r->small &&
 		   wfs_f32_of_bits(largest) > r->small;
 }
@@ -205,7 +203,7 @@ static bool agree(const struct wfs_search_rule *rule, u32 *x, size_t nr, bool ba
 		float value = wfs_nearest_value(rule, *word >> 31, number);
 		struct wfs_scale_range own;
 
-		if (!(*word & ~(u32)SIGN) || (rule->dense && fabsf(number - value) > rule->near))
+		if (!(*word & ~(u32)SIGN) || (rule->dense && fabsf(number - value) > wfs_dense_near(rule, range)))
 			continue;
 		if (value > 0 && range_of(rule, *word, value, &own) && intersect(range, &own))
 			continue;

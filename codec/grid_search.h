@@ -19,6 +19,7 @@ enum {
 	WFS_F16_MIN_NORMAL = (127 - 14) << 23, /* bits of the smallest normal binary16 number */
 	WFS_SEARCH_TABLE = 8,		       /* values of one sign, beside 0, of lists that are looked up */
 	WFS_SEARCH_STEP = 16,		       /* words of a tile are followed by zeros up to a multiple of this */
+	WFS_DENSE_ROUNDS = 4, /* over all words of a dense list, at most: each makes more of them certain */
 	WFS_MANTISSA_BITS = 23,
 };
 
@@ -41,10 +42,8 @@ struct wfs_search_rule {
 	float limit[2][WFS_SEARCH_TABLE]; /* the border between value number i and i + 1 */
 	int origin[2], step[2];		  /* code of number i: origin + step * i */
 	u8 zero[2];			  /* codes of 0 and -0 */
-	/* Of a dense list: numbers up to `small` tell their value under the first guess of the scale; numbers that are
-	 * more than `near` from their value may be another one's, and fit any scale nearly as well. */
-	float small, near;
-	float doubt;		      /* how far a word's number may be off, as a part of it, if it is not subnormal */
+	float unit, small; /* of a dense list: the distance of values; up to here the largest word alone tells them */
+	float doubt;	   /* how far a word's number may be off, as a part of it, if it is not subnormal */
 	struct wfs_scale_range valid; /* scales that FORMAT.md 3.2 allows */
 };
 
@@ -155,6 +154,16 @@ static inline float wfs_rounded_value(const struct wfs_search_rule *rule, unsign
 	if (i >= normal)
 		return wfs_f32_of_bits(rule->min_normal + ((i - normal) << shift));
 	return wfs_f32_of_bits(rule->min_normal + (i << shift)) - wfs_f32_of_bits(rule->min_normal);
+}
+
+/* Of a dense list: numbers not farther than this from the value next to them stand for it, whichever scale of the range
+ * is right. Those between may stand for either, and either fits nearly every scale. A word is off by less than half a
+ * unit, a number by the part that the scale is off. */
+static inline float wfs_dense_near(const struct wfs_search_rule *rule, const struct wfs_scale_range *range)
+{
+	const float largest = wfs_f32_of_bits(WFS_MAX(rule->largest[0], rule->largest[1]));
+
+	return 0.5f * rule->unit - largest * ((float)(range->high - range->low) * 0x1p-24f);
 }
 
 /* The value next to a number of a sign. */

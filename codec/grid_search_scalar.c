@@ -68,13 +68,14 @@ static u32 largest_scalar(const u32 *x, size_t nr)
 }
 
 /* One round over all words; those of a dense list are looked at up to the value small and within near of their value.
- */
+ * *all_ret: none was left out. */
 static bool narrow_round(const struct wfs_search_rule *rule, const u32 *x, size_t nr, float small, float near,
-			 struct wfs_scale_range *range)
+			 struct wfs_scale_range *range, bool *all_ret)
 {
 	const float inverse = 1 / wfs_f32_of_bits(range->low + (range->high - range->low) / 2);
 	struct wfs_scale_range out = *range;
 
+	*all_ret = true;
 	for (size_t i = 0; i < nr; i++) {
 		float number = wfs_word_middle(rule->op, x[i]) * inverse, value;
 		u32 low, high;
@@ -83,8 +84,10 @@ static bool narrow_round(const struct wfs_search_rule *rule, const u32 *x, size_
 		if (!(x[i] & MAGNITUDE))
 			continue;
 		value = wfs_nearest_value(rule, x[i] >> 31, number);
-		if (rule->dense && !(value <= small && fabsf(number - value) <= near))
+		if (rule->dense && !(value <= small && fabsf(number - value) <= near)) {
+			*all_ret = false;
 			continue;
+		}
 		if (!(value > 0))
 			return false;
 		wfs_word_borders(rule->op, rule->output, x[i], &low, &high);
@@ -101,10 +104,16 @@ static bool narrow_round(const struct wfs_search_rule *rule, const u32 *x, size_
 
 static bool narrow_scalar(const struct wfs_search_rule *rule, const u32 *x, size_t nr, struct wfs_scale_range *range)
 {
+	bool all;
+
 	if (!rule->dense)
-		return narrow_round(rule, x, nr, 0, 0, range);
-	return narrow_round(rule, x, nr, rule->small, FLT_MAX, range) &&
-	       narrow_round(rule, x, nr, FLT_MAX, rule->near, range);
+		return narrow_round(rule, x, nr, 0, 0, range, &all);
+	if (!narrow_round(rule, x, nr, rule->small, FLT_MAX, range, &all))
+		return false;
+	for (unsigned round = 0; round < WFS_DENSE_ROUNDS && !all; round++)
+		if (!narrow_round(rule, x, nr, FLT_MAX, wfs_dense_near(rule, range), range, &all))
+			return false;
+	return true;
 }
 
 /* The number of a value (grid_search.h). */

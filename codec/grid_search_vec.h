@@ -176,11 +176,12 @@ INLINE vint scale_to(vint high, vflt value)
 
 INLINE bool narrow_round(const struct wfs_search_rule *rule, const unsigned op, const unsigned output,
 			 const bool looked_up, const bool dense, const u32 *x, size_t nr, float small, float near,
-			 struct wfs_scale_range *range)
+			 struct wfs_scale_range *range, bool *all_ret)
 {
 	const vflt inverse = f_set(1 / wfs_f32_of_bits(range->low + (range->high - range->low) / 2));
 	const vint range_low = v_set(range->low), range_high = v_set(range->high);
 	vint out_low = range_low, out_high = range_high;
+	unsigned left_out = 0;
 
 	for (size_t i = 0; i < nr; i += LANES) {
 		const vint w = v_load(x + i), m = v_and(w, v_set(MAGNITUDE));
@@ -188,11 +189,13 @@ INLINE bool narrow_round(const struct wfs_search_rule *rule, const unsigned op, 
 		const vflt number = f_mul(middle(op, m), inverse);
 		vint number_unused, low, high;
 		const vflt value = nearest(rule, looked_up, negative, number, &number_unused);
-		vmask look = v_gt(m, v_set(0)), misfit;
+		const vmask there = v_gt(m, v_set(0));
+		vmask look = there, misfit;
 
 		if (dense) {
 			vflt off = f_of_bits(v_and(f_bits(f_sub(number, value)), v_set(MAGNITUDE)));
-			look = m_and(look, m_and(f_ge(f_set(small), value), f_ge(f_set(near), off)));
+			look = m_and(there, m_and(f_ge(f_set(small), value), f_ge(f_set(near), off)));
+			left_out |= m_bits(m_and_not(there, look));
 		}
 		borders(op, output, m, &low, &high);
 		low = scale_from(low, value);
@@ -205,6 +208,7 @@ INLINE bool narrow_round(const struct wfs_search_rule *rule, const unsigned op, 
 	}
 	range->low = v_reduce_max(out_low);
 	range->high = v_reduce_min(out_high);
+	*all_ret = !left_out;
 	return range->low <= range->high;
 }
 
@@ -212,11 +216,17 @@ INLINE bool narrow_as(const struct wfs_search_rule *rule, const unsigned op, con
 		      const bool looked_up, const u32 *x, size_t nr, struct wfs_scale_range *range)
 {
 	const bool may_be_dense = output == WFS_GRID_BF16 && !looked_up;
+	bool all;
 
 	if (!may_be_dense || !rule->dense)
-		return narrow_round(rule, op, output, looked_up, false, x, nr, 0, 0, range);
-	return narrow_round(rule, op, output, false, true, x, nr, rule->small, FLT_MAX, range) &&
-	       narrow_round(rule, op, output, false, true, x, nr, FLT_MAX, rule->near, range);
+		return narrow_round(rule, op, output, looked_up, false, x, nr, 0, 0, range, &all);
+	if (!narrow_round(rule, op, output, false, true, x, nr, rule->small, FLT_MAX, range, &all))
+		return false;
+	for (unsigned round = 0; round < WFS_DENSE_ROUNDS && !all; round++)
+		if (!narrow_round(rule, op, output, false, true, x, nr, FLT_MAX, wfs_dense_near(rule, range), range,
+				  &all))
+			return false;
+	return true;
 }
 
 /* One compiled body for each kind of words. */
