@@ -108,9 +108,9 @@ static void set_valid(struct wfs_search_rule *r, u32 smallest, u32 largest)
 static void set_dense(struct wfs_search_rule *r, u32 smallest, u32 largest)
 {
 	r->unit = wfs_f32_of_bits(smallest);
-	r->small = DENSE_VALUES * r->unit;
-	r->dense = r->output == WFS_GRID_BF16 && !r->looked_up && wfs_f32_of_bits(r->min_normal) > r->small &&
-		   wfs_f32_of_bits(largest) > r->small;
+	r->dense = r->output == WFS_GRID_BF16 && !r->looked_up &&
+		   wfs_f32_of_bits(r->min_normal) > DENSE_VALUES * r->unit &&
+		   wfs_f32_of_bits(largest) > DENSE_VALUES * r->unit;
 }
 
 bool wfs_search_rule_make(const struct wfs_grid_values *values, struct wfs_search_rule *rule_ret)
@@ -203,7 +203,8 @@ static bool agree(const struct wfs_search_rule *rule, u32 *x, size_t nr, bool ba
 		float value = wfs_nearest_value(rule, *word >> 31, number);
 		struct wfs_scale_range own;
 
-		if (!(*word & ~(u32)SIGN) || (rule->dense && fabsf(number - value) > wfs_dense_near(rule, range)))
+		if (!(*word & ~(u32)SIGN) ||
+		    (rule->dense && fabsf(number - value) > wfs_dense_near(rule, value, wfs_range_doubt(range))))
 			continue;
 		if (value > 0 && range_of(rule, *word, value, &own) && intersect(range, &own))
 			continue;

@@ -42,8 +42,8 @@ struct wfs_search_rule {
 	float limit[2][WFS_SEARCH_TABLE]; /* the border between value number i and i + 1 */
 	int origin[2], step[2];		  /* code of number i: origin + step * i */
 	u8 zero[2];			  /* codes of 0 and -0 */
-	float unit, small; /* of a dense list: the distance of values; up to here the largest word alone tells them */
-	float doubt;	   /* how far a word's number may be off, as a part of it, if it is not subnormal */
+	float unit;			  /* the distance of values of a dense list */
+	float doubt;		      /* how far a word's number may be off, as a part of it, if it is not subnormal */
 	struct wfs_scale_range valid; /* scales that FORMAT.md 3.2 allows */
 };
 
@@ -156,14 +156,20 @@ static inline float wfs_rounded_value(const struct wfs_search_rule *rule, unsign
 	return wfs_f32_of_bits(rule->min_normal + (i << shift)) - wfs_f32_of_bits(rule->min_normal);
 }
 
-/* Of a dense list: numbers not farther than this from the value next to them stand for it, whichever scale of the range
- * is right. Those between may stand for either, and either fits nearly every scale. A word is off by less than half a
- * unit, a number by the part that the scale is off. */
-static inline float wfs_dense_near(const struct wfs_search_rule *rule, const struct wfs_scale_range *range)
+/* The part by which the middle of a range may be off. */
+static inline float wfs_range_doubt(const struct wfs_scale_range *range)
 {
-	const float largest = wfs_f32_of_bits(WFS_MAX(rule->largest[0], rule->largest[1]));
+	return (float)(range->high - range->low) * 0x1p-24f;
+}
 
-	return 0.5f * rule->unit - largest * ((float)(range->high - range->low) * 0x1p-24f);
+/* Of a dense list: a number not farther than this from the value next to it stands for it. Others may stand for the
+ * value behind it, and fit nearly every scale. A BF16 word is off by 2^-8 of it and by less than half a unit; the
+ * number by `doubt` of it, too. */
+static inline float wfs_dense_near(const struct wfs_search_rule *rule, float value, float doubt)
+{
+	const float word_off = value * 0x1p-8f, half = 0.5f * rule->unit;
+
+	return rule->unit - WFS_MIN(word_off, half) - value * doubt;
 }
 
 /* The value next to a number of a sign. */

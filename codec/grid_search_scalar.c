@@ -67,12 +67,12 @@ static u32 largest_scalar(const u32 *x, size_t nr)
 	return largest;
 }
 
-/* One round over all words; those of a dense list are looked at up to the value small and within near of their value.
- * *all_ret: none was left out. */
-static bool narrow_round(const struct wfs_search_rule *rule, const u32 *x, size_t nr, float small, float near,
-			 struct wfs_scale_range *range, bool *all_ret)
+/* One round over all words, but for ambiguous ones of a dense list. *all_ret: there were none of these. */
+static bool narrow_round(const struct wfs_search_rule *rule, const u32 *x, size_t nr, struct wfs_scale_range *range,
+			 bool *all_ret)
 {
 	const float inverse = 1 / wfs_f32_of_bits(range->low + (range->high - range->low) / 2);
+	const float doubt = wfs_range_doubt(range);
 	struct wfs_scale_range out = *range;
 
 	*all_ret = true;
@@ -84,7 +84,7 @@ static bool narrow_round(const struct wfs_search_rule *rule, const u32 *x, size_
 		if (!(x[i] & MAGNITUDE))
 			continue;
 		value = wfs_nearest_value(rule, x[i] >> 31, number);
-		if (rule->dense && !(value <= small && fabsf(number - value) <= near)) {
+		if (rule->dense && fabsf(number - value) > wfs_dense_near(rule, value, doubt)) {
 			*all_ret = false;
 			continue;
 		}
@@ -104,14 +104,10 @@ static bool narrow_round(const struct wfs_search_rule *rule, const u32 *x, size_
 
 static bool narrow_scalar(const struct wfs_search_rule *rule, const u32 *x, size_t nr, struct wfs_scale_range *range)
 {
-	bool all;
+	bool all = false;
 
-	if (!rule->dense)
-		return narrow_round(rule, x, nr, 0, 0, range, &all);
-	if (!narrow_round(rule, x, nr, rule->small, FLT_MAX, range, &all))
-		return false;
 	for (unsigned round = 0; round < WFS_DENSE_ROUNDS && !all; round++)
-		if (!narrow_round(rule, x, nr, FLT_MAX, wfs_dense_near(rule, range), range, &all))
+		if (!narrow_round(rule, x, nr, range, &all))
 			return false;
 	return true;
 }

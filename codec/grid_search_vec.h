@@ -175,11 +175,12 @@ INLINE vint scale_to(vint high, vflt value)
 }
 
 INLINE bool narrow_round(const struct wfs_search_rule *rule, const unsigned op, const unsigned output,
-			 const bool looked_up, const bool dense, const u32 *x, size_t nr, float small, float near,
-			 struct wfs_scale_range *range, bool *all_ret)
+			 const bool looked_up, const bool dense, const u32 *x, size_t nr, struct wfs_scale_range *range,
+			 bool *all_ret)
 {
 	const vflt inverse = f_set(1 / wfs_f32_of_bits(range->low + (range->high - range->low) / 2));
 	const vint range_low = v_set(range->low), range_high = v_set(range->high);
+	const vflt doubt = f_set(wfs_range_doubt(range)), unit = f_set(rule->unit), half = f_set(0.5f * rule->unit);
 	vint out_low = range_low, out_high = range_high;
 	unsigned left_out = 0;
 
@@ -194,7 +195,8 @@ INLINE bool narrow_round(const struct wfs_search_rule *rule, const unsigned op, 
 
 		if (dense) {
 			vflt off = f_of_bits(v_and(f_bits(f_sub(number, value)), v_set(MAGNITUDE)));
-			look = m_and(there, m_and(f_ge(f_set(small), value), f_ge(f_set(near), off)));
+			vflt near = f_sub(unit, f_min(f_mul(value, f_set(0x1p-8f)), half));
+			look = m_and(there, f_ge(f_sub(near, f_mul(value, doubt)), off));
 			left_out |= m_bits(m_and_not(there, look));
 		}
 		borders(op, output, m, &low, &high);
@@ -216,15 +218,12 @@ INLINE bool narrow_as(const struct wfs_search_rule *rule, const unsigned op, con
 		      const bool looked_up, const u32 *x, size_t nr, struct wfs_scale_range *range)
 {
 	const bool may_be_dense = output == WFS_GRID_BF16 && !looked_up;
-	bool all;
+	bool all = false;
 
 	if (!may_be_dense || !rule->dense)
-		return narrow_round(rule, op, output, looked_up, false, x, nr, 0, 0, range, &all);
-	if (!narrow_round(rule, op, output, false, true, x, nr, rule->small, FLT_MAX, range, &all))
-		return false;
+		return narrow_round(rule, op, output, looked_up, false, x, nr, range, &all);
 	for (unsigned round = 0; round < WFS_DENSE_ROUNDS && !all; round++)
-		if (!narrow_round(rule, op, output, false, true, x, nr, FLT_MAX, wfs_dense_near(rule, range), range,
-				  &all))
+		if (!narrow_round(rule, op, output, false, true, x, nr, range, &all))
 			return false;
 	return true;
 }
