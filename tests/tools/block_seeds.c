@@ -118,7 +118,7 @@ static void wide_seed(const char *dir, uint64_t *rng, struct wfs_split base)
 static void put_tiles(struct seed *seed, uint64_t *rng, const struct wfs_grid *grid)
 {
 	static const struct wfs_grid_segment segments[] = {
-		{.n = 700, .cols = 200, .col0 = 77, .tw = 64, .th = 4, .row0 = 1},
+		{.n = 700, .cols = 100, .col0 = 77, .tw = 64, .th = 7, .row0 = 1}, /* many words a tile */
 		{.n = 300, .cols = 90, .col0 = 5, .tw = 16, .th = 1},
 		{.n = GRID_WORDS - 1000, .cols = 37, .col0 = 30, .th = 1},
 	};

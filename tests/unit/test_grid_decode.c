@@ -4,7 +4,12 @@
  * Payloads and blocks lie against inaccessible pages, so that a read or write outside them is a crash.
  */
 #include "grid_model.h"
+#include "split_encode.h"
 #include "split_merge.h"
+
+#ifdef __x86_64__
+#include <immintrin.h>
+#endif
 
 static struct wfs_scratch *scratch;
 static struct test_guard comp_guard, raw_guard;
@@ -98,11 +103,14 @@ struct outcome {
 	const char *reason;
 };
 
+/* The pool of the codes when they are wide ones, else NULL. */
+static struct wfs_wide_decode_pool *wide_pool;
+
 static struct outcome decode(const struct grid_model *m, enum wfs_cpu cpu, unsigned phase, const u8 *comp,
 			     size_t comp_len, u8 *raw, size_t raw_len)
 {
 	const struct wfs_coder coder = {
-		.coding = WFS_GRID,
+		.coding = wide_pool ? WFS_GRID_WIDE : WFS_GRID,
 		.word = m->grid.output == WFS_GRID_F32 ? 4 : 2,
 		.rot = m->codes.s.rot,
 		.field = m->codes.s.field,
@@ -110,7 +118,7 @@ static struct outcome decode(const struct grid_model *m, enum wfs_cpu cpu, unsig
 	struct wfs_decode_pool *pool = wfs_decode_pool_new(&m->codes.pool);
 	const struct wfs_kernels kernels = wfs_kernels_for(cpu);
 	struct wfs_grid_values values;
-	const struct wfs_decode_tables tables = {.split = pool, .grid = &values};
+	const struct wfs_decode_tables tables = {.split = pool, .wide = wide_pool, .grid = &values};
 	struct outcome o = {WFS_OK, NULL};
 
 	CHECK(pool);
@@ -301,6 +309,80 @@ static void test_large(void)
 		grid_model_free(&m);
 	}
 	PASS("blocks of 1 MiB with as many tiles as there can be");
+}
+
+/* The codes of a model by the wide coding instead. */
+static void code_wide(struct grid_model *m, uint64_t *rng)
+{
+	struct wfs_wide_trainer *trainer = wfs_wide_trainer_new(m->codes.s, m->codes.n);
+	struct wfs_encode_buffers *buffers = malloc(sizeof(*buffers));
+	const struct wfs_wide_groups groups = {.nr = 1, .group = {{0, 1000}}};
+	struct wfs_wide_pool *pool = malloc(sizeof(*pool));
+	struct wfs_wide_encode_pool *encode;
+	const size_t room = 8 * m->codes.n + 1000;
+
+	CHECK(trainer && buffers && pool);
+	wfs_wide_trainer_add(trainer, m->codes.raw, WFS_MIN(m->codes.n, (size_t)WFS_WIDE_TRAIN_WORDS));
+	CHECK(wfs_wide_trainer_finish(trainer, pool, &m->codes.s) == WFS_OK);
+	encode = wfs_wide_encode_pool_new(pool, m->codes.s);
+	wide_pool = wfs_wide_decode_pool_new(pool);
+	m->codes.comp = realloc(m->codes.comp, room);
+	CHECK(encode && wide_pool && m->codes.comp);
+	m->codes.comp_len = wfs_wide_encode(encode, &wfs_encode_kernel_scalar, &groups, m->codes.raw, m->codes.n,
+					    m->codes.comp, room, buffers);
+	CHECK(m->codes.comp_len <= room);
+	free(m->raw);
+	free(m->comp);
+	grid_model_encode(m, rng);
+	wfs_wide_encode_pool_free(encode);
+	wfs_wide_trainer_free(trainer);
+	free(buffers);
+	free(pool);
+}
+
+static void check_refused(const struct grid_model *m, const u8 *comp, size_t comp_len, const char *reason);
+
+static void test_wide_codes(void)
+{
+	uint64_t rng = 11;
+
+	for (unsigned output = WFS_GRID_BF16; output <= WFS_GRID_F32; output++) {
+		const struct wfs_grid g = model_grid(&rng, WFS_GRID_NEAREST, 0, output, 128, true);
+		const struct wfs_grid_segment s = {.cols = 320, .col0 = 30, .tw = 128, .th = 128};
+		struct grid_model m = grid_model_new(&rng, &g, 5000, 2, &s, 3);
+
+		code_wide(&m, &rng);
+		check_model(&m, "wide codes");
+		check_refused(&m, m.comp, m.comp_len - 1, NULL);
+		grid_model_free(&m);
+		free(wide_pool);
+		wide_pool = NULL;
+	}
+	PASS("codes may be coded wide");
+}
+
+/* A program may have told the processor to flush subnormal numbers to zero: no product is one. */
+static void test_flush_to_zero(void)
+{
+#ifdef __x86_64__
+	const unsigned before = _mm_getcsr();
+	uint64_t rng = 12;
+
+	for (unsigned output = WFS_GRID_BF16; output <= WFS_GRID_F32; output++) {
+		struct wfs_grid g = model_grid(&rng, WFS_GRID_NEAREST, 0, output, 128, true);
+		const struct wfs_grid_segment s = {.cols = 400, .tw = 90, .th = 2};
+		struct grid_model m;
+
+		/* 2^-117, and scales from 2^-9 on. Among F16 words there are subnormal ones. */
+		g.base[1] = 10 << 23;
+		m = grid_model_new(&rng, &g, 5000, 1, &s, 0);
+		_mm_setcsr(before | _MM_FLUSH_ZERO_ON | 0x40); /* and inputs that are subnormal */
+		check_model(&m, "flush to zero");
+		_mm_setcsr(before);
+		grid_model_free(&m);
+	}
+	PASS("modes that flush subnormal numbers to zero change nothing");
+#endif
 }
 
 /* ---- refusals ---- */
@@ -597,6 +679,8 @@ int main(void)
 	test_shapes();
 	test_ties();
 	test_large();
+	test_wide_codes();
+	test_flush_to_zero();
 	test_payload_rules();
 	test_palette_rules();
 	test_scale_limits();
