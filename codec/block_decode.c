@@ -1,6 +1,7 @@
 /* block_decode.c - one block's payload back to its bytes, whatever its coding (FORMAT.md 1.5). */
 #include "block.h"
 #include "split_merge.h"
+#include "split_prefetch.h"
 
 #include <lz4.h>
 #include <stdlib.h>
@@ -66,6 +67,7 @@ static enum wfs_status decode_split(const struct wfs_coder *coder, const struct 
 	struct wfs_split_view v;
 	enum wfs_status status;
 
+	wfs_prefetch_block(comp, raw, raw_len);
 	status = wfs_split_parse(comp, comp_len, s, pool, cut.nr_words, cut.head + cut.tail, &v, reason_ret);
 	if (status != WFS_OK)
 		return status;

@@ -3,7 +3,7 @@
  * The kernels trust the view made here: pointers in order and inside the payload, lengths exact, table numbers, modes
  * and literals valid. What only decoding can show (states, stream ends) is the kernels' to check.
  */
-#include "split.h"
+#include "split_prefetch.h"
 
 /* All counts and lengths are at most 2^24, blocks at most 2^20 words of 8 bytes: no sum here can overflow 32 bits. */
 
@@ -142,6 +142,8 @@ enum wfs_status wfs_split_parse(const u8 *comp, size_t comp_len, struct wfs_spli
 	reason = parse_header(comp, v);
 	if (!reason)
 		reason = place_pieces(comp, comp_len, s, pool, edge_len, v);
+	if (!reason)
+		wfs_prefetch_pieces(v);
 	if (!reason)
 		reason = parse_segments(comp + WFS_SPLIT_HEADER, pool, v);
 	if (!reason && v->nr_escapes & 1 && v->escapes[v->nr_escapes / 2] >> 4)
