@@ -5,7 +5,7 @@
 
 #define INLINE static WFS_ALWAYS_INLINE TARGET
 
-enum { MAGNITUDE = 0x7fffffff, INFINITE = 0x7f800000, MIN_NORMAL = 0x00800000 };
+enum { ONE = 127 << 23, MAGNITUDE = 0x7fffffff, INFINITE = 0x7f800000, MIN_NORMAL = 0x00800000 };
 #define SIGN (~(u32)MAGNITUDE)
 
 static const u32 lane_numbers[16] = {0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15};
@@ -192,6 +192,7 @@ INLINE bool narrow_round(const struct wfs_search_rule *rule, const unsigned op, 
 		const vflt value = nearest(rule, looked_up, negative, number, &number_unused);
 		const vmask there = v_gt(m, v_set(0));
 		vmask look = there, misfit;
+		vflt divisor;
 
 		if (dense) {
 			vflt off = f_of_bits(v_and(f_bits(f_sub(number, value)), v_set(MAGNITUDE)));
@@ -199,9 +200,11 @@ INLINE bool narrow_round(const struct wfs_search_rule *rule, const unsigned op, 
 			look = m_and(there, f_ge(f_sub(near, f_mul(value, doubt)), off));
 			left_out |= m_bits(m_and_not(there, look));
 		}
-		borders(op, output, m, &low, &high);
-		low = scale_from(low, value);
-		high = scale_to(high, value);
+		/* Lanes of the word 0 take part with 1: subnormal numbers and quotients of 0 are slow. */
+		borders(op, output, v_select(there, m, v_set(ONE)), &low, &high);
+		divisor = f_select(there, value, f_of_bits(v_set(ONE)));
+		low = scale_from(low, divisor);
+		high = scale_to(high, divisor);
 		misfit = m_or(v_gt(low, range_high), v_gt(range_low, high));
 		if (m_any(m_and(look, m_or(misfit, v_gt(v_set(1), f_bits(value))))))
 			return false;

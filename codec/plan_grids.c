@@ -202,6 +202,10 @@ enum wfs_status wfs_grids_find(struct wfs_grids *grids, struct wfs_error *err)
 	struct search q = {.grids = grids, .rules = calloc(NR_OUTPUTS, sizeof(*q.rules))};
 	enum wfs_status status = WFS_OK;
 
+	if (grids->opts->level == WFS_LEVEL_FAST) {
+		free(q.rules);
+		return WFS_OK;
+	}
 	grids->plan = calloc(max, sizeof(*grids->plan));
 	if (!q.rules || !grids->plan || !list_jobs(&q)) {
 		status = no_memory(err);
