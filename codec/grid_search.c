@@ -125,7 +125,7 @@ bool wfs_search_rule_make(const struct wfs_grid_values *values, struct wfs_searc
 	    largest > (127 + 64) << WFS_MANTISSA_BITS)
 		return false;
 	for (unsigned sign = 0; sign < 2; sign++) {
-		if (!magnitudes(values, sign, m[sign], &r))
+		if (!magnitudes(values, sign, m[sign], &r) || r.nr_values[sign] > WFS_SEARCH_MAX_VALUES)
 			return false;
 		if (r.nr_values[sign])
 			r.largest[sign] = m[sign][r.nr_values[sign] - 1];

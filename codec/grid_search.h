@@ -17,6 +17,7 @@
 
 enum {
 	WFS_F16_MIN_NORMAL = (127 - 14) << 23, /* bits of the smallest normal binary16 number */
+	WFS_SEARCH_MAX_VALUES = 128,	       /* of one sign, beside 0 */
 	WFS_SEARCH_TABLE = 8,		       /* values of one sign, beside 0, of lists that are looked up */
 	WFS_SEARCH_STEP = 16,		       /* words of a tile are followed by zeros up to a multiple of this */
 	WFS_DENSE_ROUNDS = 4, /* over all words of a dense list, at most: each makes more of them certain */

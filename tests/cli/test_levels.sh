@@ -22,6 +22,20 @@ ok weightfs info max.wfs --json
 json 'd["block_bytes"] == 1 << 20 and d["pools"] == 1 and d["codings"][-1]["coding"] == "wide"'
 ok weightfs info default.wfs --json
 json 'd["block_bytes"] == 1 << 18'
+# Fast does not look for weights that were dequantised, nor for few values.
+"$WFS_PYTHON" -c '
+import json, random, struct
+words = b"".join(random.Random(1).choices([b"\x80\x3f", b"\x81\xbf", b"\x03\x40", b"\x47\x40", b"\x11\x3e"], k=400000))
+header = json.dumps({"w": {"dtype": "BF16", "shape": [len(words) // 2], "data_offsets": [0, len(words)]}}).encode()
+open("few", "wb").write(struct.pack("<Q", len(header)) + header + words)'
+for level in fast default max; do
+	ok weightfs pack few --level $level -o few-$level.wfs
+	weightfs cat few-$level.wfs | cmp -s - few || fail "few values at level $level"
+done
+ok weightfs info few-default.wfs --json
+json 'any("grid" in c["coding"] for c in d["codings"])'
+ok weightfs info few-fast.wfs --json
+json 'not any("grid" in c["coding"] for c in d["codings"])'
 ok weightfs pack model --level max --block-size 64k -o small.wfs
 ok weightfs info small.wfs --json
 json 'd["block_bytes"] == 1 << 16'

@@ -199,6 +199,20 @@ static void check_tile(unsigned list, unsigned output, u32 scale, size_t nr)
 	CHECK_MSG(least <= 2, "list %u, op %u, scale %x, %zu", list, rule.op, scale, least);
 }
 
+/* Lists come from containers, too, when their blocks are encoded again. */
+static void test_long_lists(void)
+{
+	for (unsigned nr = 127; nr <= 255; nr++) {
+		struct wfs_grid grid = {.op = WFS_GRID_NEAREST, .flags = WFS_GRID_SIGNED, .nb = (u16)(nr + 1)};
+
+		for (unsigned i = 0; i <= nr; i++)
+			grid.base[i] = wfs_f32_bits((float)i);
+		wfs_grid_values_make(&grid, &values);
+		CHECK(wfs_search_rule_make(&values, &rule) == (nr <= WFS_SEARCH_MAX_VALUES));
+	}
+	PASS("lists of more values of a sign than the search takes are refused");
+}
+
 static void test_tiles(void)
 {
 	static const u8 mantissas[] = {0, 3, 7, 10, 23};
@@ -339,6 +353,7 @@ int main(void)
 	test_scale_borders();
 	test_scale_bits();
 	test_codes();
+	test_long_lists();
 	test_tiles();
 	test_misfits();
 	test_ordinary();
