@@ -361,7 +361,7 @@ enum wfs_status wfs_plan_new(const struct wfs_source *source, const struct wfs_e
 		status = wfs_spans_find_copies(source, &spans, err);
 	if (status == WFS_OK)
 		status = wfs_spans_find_constants(source, &spans, err);
-	if (status == WFS_OK && opts->level != WFS_LEVEL_FAST)
+	if (status == WFS_OK)
 		status = wfs_grids_find(&grids, err);
 	if (status != WFS_OK)
 		goto out;

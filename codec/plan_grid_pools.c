@@ -113,8 +113,6 @@ static enum wfs_status add_blocks(struct training *t, struct wfs_error *err)
 
 static enum wfs_status make_pool(struct training *t, struct wfs_error *err)
 {
-	/* Long segments are quickly given their tables. */
-	const unsigned min_seg_log2 = t->grids->opts->level == WFS_LEVEL_FAST ? 11 : 9;
 	struct wfs_planned_grid *p = t->plan;
 	enum wfs_status status = add_blocks(t, err);
 
@@ -128,7 +126,7 @@ static enum wfs_status make_pool(struct training *t, struct wfs_error *err)
 		p->wide_encode_pool = wfs_wide_encode_pool_new(&p->wide_pool, p->split);
 		return p->wide_encode_pool ? WFS_OK : no_memory(err);
 	}
-	if (wfs_trainer_finish(t->split, min_seg_log2, &p->pool) != WFS_OK)
+	if (wfs_trainer_finish(t->split, 9, &p->pool) != WFS_OK)
 		return no_memory(err);
 	p->encode_pool = wfs_encode_pool_new(&p->pool, p->split);
 	return p->encode_pool ? WFS_OK : no_memory(err);

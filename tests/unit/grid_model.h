@@ -303,4 +303,12 @@ static inline void grid_model_free(struct grid_model *m)
 	free(m->comp);
 }
 
+/* Place of the block's first byte in its word, by the cut in front. */
+static inline unsigned phase_of(const struct grid_model *m)
+{
+	const unsigned word = m->grid.output == WFS_GRID_F32 ? 4 : 2;
+
+	return (unsigned)(word - m->head) % word;
+}
+
 #endif

@@ -1,5 +1,5 @@
-/* test_grid_decode.c - grids against a naive writer: words, tiles, payloads in every shape by every CPU variant, and
- * the rules of FORMAT.md section 3 one by one.
+/* test_grid_decode.c - blocks of grids against a naive writer, in every shape by every CPU variant, and the rules of
+ * FORMAT.md 3.2 one by one.
  *
  * Payloads and blocks lie against inaccessible pages, so that a read or write outside them is a crash.
  */
@@ -13,88 +13,6 @@
 
 static struct wfs_scratch *scratch;
 static struct test_guard comp_guard, raw_guard;
-
-/* ---- words ---- */
-
-static void test_rounding(void)
-{
-	uint64_t rng = 1;
-
-	for (u32 w = 0; w < 31 << 10; w++) {
-		/* Half-way between two words, and the numbers on both sides; the last one is between the largest and
-		 * infinity. */
-		const double middle = (model_half_value(false, w) + model_half_value(false, w + 1)) / 2;
-		const u32 bits = wfs_f32_bits((float)middle);
-
-		for (u32 b = bits - 1; b <= bits + 1; b++) {
-			CHECK_MSG(wfs_f16_nearest(b) == model_nearest(false, model_double(b)), "%x", b);
-			CHECK_MSG(wfs_f16_nearest(b | 1u << 31) == (0x8000 | wfs_f16_nearest(b)), "%x", b);
-		}
-		CHECK(wfs_f16_nearest(wfs_f32_bits((float)model_half_value(false, w))) == w);
-	}
-	for (u32 w = 1 << 7; w < 254 << 7; w += 7) {
-		const u32 low[] = {0, 1, 0x7fff, 0x8000, 0x8001, 0xffff, (u32)test_rand_below(&rng, 0x10000)};
-
-		for (unsigned i = 0; i < WFS_ARRAY_LEN(low); i++) {
-			const u32 b = w << 16 | low[i];
-
-			CHECK_MSG(wfs_bf16_nearest(b) == model_nearest(true, model_double(b)), "%x", b);
-			CHECK(wfs_bf16_nearest(b | 1u << 31) == (0x8000 | wfs_bf16_nearest(b)));
-		}
-	}
-	for (unsigned i = 0; i < 1000000; i++) {
-		const u32 b = (u32)test_rand_below(&rng, 254u << 23);
-
-		CHECK_MSG(wfs_f16_nearest(b) == model_nearest(false, model_double(b)), "%x", b);
-	}
-	CHECK(wfs_f16_nearest(0) == 0 && wfs_f16_nearest(1u << 31) == 0x8000);
-	PASS("every value between words is rounded to the nearest, to the even one on a tie");
-}
-
-/* ---- tiles ---- */
-
-static void check_walk(const struct wfs_grid_segment *s)
-{
-	struct wfs_grid_walk walk = wfs_grid_walk_start(s);
-	struct wfs_grid_run run;
-	u64 at = 0, last = UINT64_MAX;
-
-	CHECK(wfs_grid_segment_valid(s));
-	CHECK(wfs_grid_nr_tiles(s) == model_nr_tiles(s));
-	while (wfs_grid_walk_next(&walk, &run)) {
-		CHECK(run.nr_words && run.nr_words <= s->n - at);
-		CHECK(model_tile_number(s, at) == run.tile);
-		CHECK(model_tile_number(s, at + run.nr_words - 1) == run.tile);
-		for (u32 i = 1; i < run.nr_words; i += 1 + run.nr_words / 50)
-			CHECK(model_tile_number(s, at + i) == run.tile);
-		CHECK(run.tile != last);
-		last = run.tile;
-		at += run.nr_words;
-	}
-	CHECK(at == s->n);
-}
-
-static void test_walk(void)
-{
-	uint64_t rng = 2;
-
-	for (unsigned i = 0; i < 30000; i++) {
-		struct wfs_grid_segment s = {.n = 1 + (u32)test_rand_below(&rng, 3000)};
-
-		s.cols = 1 + (u32)(test_rand(&rng) >> (32 + test_rand_below(&rng, 32)));
-		s.cols = s.cols ? s.cols : 1;
-		if (test_rand_below(&rng, 3))
-			s.cols = 1 + (s.cols - 1) % 300;
-		s.col0 = (u32)test_rand_below(&rng, s.cols);
-		s.tw = (u16)test_rand_below(&rng, WFS_MIN(s.cols, (u32)UINT16_MAX) + 1);
-		if (test_rand_below(&rng, 2))
-			s.tw = (u16)(s.tw % 20);
-		s.th = (u16)(test_rand_below(&rng, 2) ? test_rand_below(&rng, 4) : test_rand(&rng));
-		s.row0 = s.th ? (u16)test_rand_below(&rng, s.th) : 0;
-		check_walk(&s);
-	}
-	PASS("runs and counts of tiles are those of rows and columns");
-}
 
 /* ---- whole blocks ---- */
 
@@ -130,14 +48,6 @@ static struct outcome decode(const struct grid_model *m, enum wfs_cpu cpu, unsig
 	return o;
 }
 
-/* Place of the block's first byte in its word, by the cut in front. */
-static unsigned phase_of(const struct grid_model *m)
-{
-	const unsigned word = m->grid.output == WFS_GRID_F32 ? 4 : 2;
-
-	return (unsigned)(word - m->head) % word;
-}
-
 static void check_model(const struct grid_model *m, const char *what)
 {
 	for (enum wfs_cpu cpu = WFS_CPU_SCALAR; cpu < WFS_NR_CPUS; cpu++) {
@@ -167,35 +77,14 @@ static const struct {
 	u32 cols;
 	u16 tw, th;
 } shapes[] = {
-	{1, 0, 0},
-	{1000, 0, 0},
-	{64, 64, 64},
-	{300, 128, 128},
-	{7, 3, 2},
-	{129, 128, 1},
-	{1024, 0, 1},
-	{5, 0, 1},
-	{16, 16, 1},
-	{33, 16, 1},
-	{100, 1, 0},
-	{100, 1, 3},
-	{99, 1, 1},
-	{2048, 100, 5},
-	{96, 32, 1},
-	{1000, 0, 7},
-	{65, 64, 0},
-	{4096, 4095, 1},
-	{50, 2, 1},
-	{41, 4, 1},
-	{24, 8, 3},
-	{24, 24, 3},
-	{700, 63, 2},
-	{700, 65, 1},
-	{1u << 31, 512, 1},
-	{3000, 48, 1},
-	{256, 128, 128},
-	{640, 64, 40},
-	{UINT32_MAX, 0, UINT16_MAX},
+	{1, 0, 0},	    {1000, 0, 0},    {64, 64, 64},    {300, 128, 128},
+	{7, 3, 2},	    {129, 128, 1},   {1024, 0, 1},    {5, 0, 1},
+	{16, 16, 1},	    {33, 16, 1},     {100, 1, 0},     {100, 1, 3},
+	{99, 1, 1},	    {2048, 100, 5},  {96, 32, 1},     {1000, 0, 7},
+	{65, 64, 0},	    {4096, 4095, 1}, {50, 2, 1},      {41, 4, 1},
+	{24, 8, 3},	    {24, 24, 3},     {700, 63, 2},    {700, 65, 1},
+	{1u << 31, 512, 1}, {3000, 48, 1},   {256, 128, 128}, {640, 64, 40},
+	{256, 64, 4},	    {200, 64, 8},    {4001, 2000, 1}, {UINT32_MAX, 0, UINT16_MAX},
 };
 
 static void test_shapes(void)
@@ -294,6 +183,31 @@ static void test_ties(void)
 	PASS("products half-way between words are rounded to the even one");
 }
 
+/* Scales that take all 31 bits, any other pattern of which would be refused: what lies behind them must not count. */
+static void test_packed_scales(void)
+{
+	uint64_t rng = 13;
+
+	for (unsigned nr = 1; nr <= 40; nr++) {
+		const struct wfs_grid g = model_grid(&rng, WFS_GRID_NEAREST, 0, WFS_GRID_BF16, 128, false);
+		const struct wfs_grid_segment s = {.cols = 8, .th = 1};
+		struct grid_model m = grid_model_new(&rng, &g, 8 * nr, 1, &s, nr % 3);
+
+		CHECK(m.nr_tiles == nr);
+		free(m.raw);
+		free(m.comp);
+		m.mantissa_bits = 23;
+		m.scale_bits = 31;
+		m.low = 0;
+		for (size_t i = 0; i < nr; i++)
+			m.packed[i] = (118u << 23) + (u32)test_rand_below(&rng, 8u << 23);
+		grid_model_encode(&m, &rng);
+		check_model(&m, "scales of 31 bits");
+		grid_model_free(&m);
+	}
+	PASS("any number of packed scales");
+}
+
 static void test_large(void)
 {
 	uint64_t rng = 6;
@@ -338,27 +252,6 @@ static void code_wide(struct grid_model *m, uint64_t *rng)
 	wfs_wide_trainer_free(trainer);
 	free(buffers);
 	free(pool);
-}
-
-static void check_refused(const struct grid_model *m, const u8 *comp, size_t comp_len, const char *reason);
-
-static void test_wide_codes(void)
-{
-	uint64_t rng = 11;
-
-	for (unsigned output = WFS_GRID_BF16; output <= WFS_GRID_F32; output++) {
-		const struct wfs_grid g = model_grid(&rng, WFS_GRID_NEAREST, 0, output, 128, true);
-		const struct wfs_grid_segment s = {.cols = 320, .col0 = 30, .tw = 128, .th = 128};
-		struct grid_model m = grid_model_new(&rng, &g, 5000, 2, &s, 3);
-
-		code_wide(&m, &rng);
-		check_model(&m, "wide codes");
-		check_refused(&m, m.comp, m.comp_len - 1, NULL);
-		grid_model_free(&m);
-		free(wide_pool);
-		wide_pool = NULL;
-	}
-	PASS("codes may be coded wide");
 }
 
 /* A program may have told the processor to flush subnormal numbers to zero: no product is one. */
@@ -433,6 +326,25 @@ static void check_edit(const struct grid_model *m, size_t off, unsigned bytes, u
 	memcpy(comp + off, &value, bytes);
 	check_refused(m, comp, m->comp_len, reason);
 	free(comp);
+}
+
+static void test_wide_codes(void)
+{
+	uint64_t rng = 11;
+
+	for (unsigned output = WFS_GRID_BF16; output <= WFS_GRID_F32; output++) {
+		const struct wfs_grid g = model_grid(&rng, WFS_GRID_NEAREST, 0, output, 128, true);
+		const struct wfs_grid_segment s = {.cols = 320, .col0 = 30, .tw = 128, .th = 128};
+		struct grid_model m = grid_model_new(&rng, &g, 5000, 2, &s, 3);
+
+		code_wide(&m, &rng);
+		check_model(&m, "wide codes");
+		check_refused(&m, m.comp, m.comp_len - 1, NULL);
+		grid_model_free(&m);
+		free(wide_pool);
+		wide_pool = NULL;
+	}
+	PASS("codes may be coded wide");
 }
 
 static void test_payload_rules(void)
@@ -564,120 +476,16 @@ static void test_damage(void)
 	PASS("damaged payloads: the same bytes or the same refusal by every variant");
 }
 
-/* ---- grids ---- */
-
-static enum wfs_status parse(const u8 *bytes, size_t len, struct wfs_grid *g)
-{
-	u8 *p = test_guard_end(&comp_guard, len);
-	const char *reason = NULL;
-	size_t used = 0;
-	enum wfs_status status;
-
-	memcpy(p, bytes, len);
-	status = wfs_grid_parse(p, len, g, &used, &reason);
-	CHECK((status == WFS_OK) == (reason == NULL));
-	CHECK(status != WFS_OK || used == 4 + 4u * g->nb);
-	return status;
-}
-
-static void test_grid_round_trip(void)
-{
-	uint64_t rng = 10;
-
-	for (unsigned i = 0; i < 500; i++) {
-		const unsigned flags = (unsigned)test_rand_below(&rng, 3), output = (unsigned)test_rand_below(&rng, 3);
-		const unsigned op = flags == 2 && i % 2 ? 2 : output ? 0 : (unsigned)test_rand_below(&rng, 2);
-		const unsigned nb = 2 + (unsigned)test_rand_below(&rng, flags == 2 ? 255 : 127);
-		const struct wfs_grid g = model_grid(&rng, op, flags, output, nb, test_rand_below(&rng, 2));
-		struct wfs_grid got;
-		u8 bytes[WFS_GRID_MAX_BYTES];
-		const size_t len = wfs_grid_write(&g, bytes);
-
-		CHECK(len == 4 + 4 * nb);
-		memset(&got, 0xee, sizeof(got));
-		CHECK(parse(bytes, len, &got) == WFS_OK);
-		CHECK(got.op == g.op && got.flags == g.flags && got.output == g.output && got.nb == g.nb);
-		CHECK(!memcmp(got.base, g.base, 4 * nb));
-		for (size_t cut = 0; cut < len; cut += 1 + cut / 8)
-			CHECK(parse(bytes, cut, &got) == WFS_BAD_DATA);
-	}
-	PASS("grids are read as they are written, and refused when cut");
-}
-
-static void test_grid_rules(void)
-{
-	static const u32 good[] = {0, 0x3f800000, 0x40000000, 0x40400000}; /* 0 1 2 3 */
-	static const struct {
-		u8 op, flags, output;
-		u32 base[4];
-		enum wfs_status status;
-	} cases[] = {
-		{0, 0, 0, {0, 0x3f800000, 0x40000000, 0x40400000}, WFS_OK},
-		{3, 0, 0, {0, 1, 2, 3}, WFS_UNSUPPORTED},
-		{0, 4, 0, {0, 0x3f800000, 0x40000000, 0x40400000}, WFS_UNSUPPORTED},
-		{0, 128, 0, {0, 0x3f800000, 0x40000000, 0x40400000}, WFS_UNSUPPORTED},
-		{0, 0, 3, {0, 0x3f800000, 0x40000000, 0x40400000}, WFS_UNSUPPORTED},
-		{0, 3, 0, {0, 0x3f800000, 0x40000000, 0x40400000}, WFS_BAD_DATA},
-		{1, 0, 1, {0, 0x3f800000, 0x40000000, 0x40400000}, WFS_BAD_DATA},
-		{1, 0, 2, {0, 0x3f800000, 0x40000000, 0x40400000}, WFS_BAD_DATA},
-		{2, 0, 0, {0, 1, 2, 3}, WFS_BAD_DATA},
-		{2, 1, 0, {0, 1, 2, 3}, WFS_BAD_DATA},
-		{2, 2, 0, {0, 1, 2, 3}, WFS_OK},
-		{2, 2, 0, {5, 6, 7, 0xffff}, WFS_OK},
-		{2, 2, 1, {5, 6, 7, 0x10000}, WFS_BAD_DATA},
-		{2, 2, 2, {5, 6, 7, 0xffffffff}, WFS_OK},
-		{2, 2, 2, {5, 6, 6, 8}, WFS_BAD_DATA},
-		{2, 2, 2, {5, 6, 4, 8}, WFS_BAD_DATA},
-		{0, 0, 0, {1, 0x3f800000, 0x40000000, 0x40400000}, WFS_BAD_DATA},	   /* subnormal */
-		{0, 0, 0, {0, 0x007fffff, 0x40000000, 0x40400000}, WFS_BAD_DATA},	   /* subnormal */
-		{0, 0, 0, {0, 0x00800000, 0x40000000, 0x40400000}, WFS_OK},		   /* the smallest normal */
-		{0, 0, 0, {0, 0x3f800000, 0x40000000, 0x7f800000}, WFS_BAD_DATA},	   /* infinity */
-		{0, 0, 0, {0, 0x3f800000, 0x40000000, 0x7f800001}, WFS_BAD_DATA},	   /* NaN */
-		{0, 0, 0, {0, 0x3f800000, 0x40000000, 0x7f7fffff}, WFS_OK},		   /* the largest */
-		{0, 0, 0, {0, 0x3f800000, 0x3f800000, 0x40400000}, WFS_BAD_DATA},	   /* twice */
-		{0, 0, 0, {0, 0x40000000, 0x3f800000, 0x40400000}, WFS_BAD_DATA},	   /* descends */
-		{0, 0, 0, {0x3f800000, 0x40000000, 0x40400000, 0x40800000}, WFS_BAD_DATA}, /* starts at 1 */
-		{0, 0, 0, {0xbf800000, 0x40000000, 0x40400000, 0x40800000}, WFS_BAD_DATA}, /* starts at -1 */
-		{0, 2, 0, {0xc0000000, 0xbf800000, 0, 0x40400000}, WFS_OK},		   /* -2 -1 0 3 */
-		{0, 2, 0, {0xc0000000, 0xbf800000, 0x80000000, 0x40400000}, WFS_BAD_DATA}, /* -0 */
-		{0, 2, 0, {0xbf800000, 0xc0000000, 0, 0x40400000}, WFS_BAD_DATA},	   /* descends below 0 */
-		{0, 2, 0, {0xff800000, 0xc0000000, 0, 0x40400000}, WFS_BAD_DATA},	   /* -infinity */
-	};
-	u8 bytes[4 + 4 * 129] = {0};
-	struct wfs_grid g;
-
-	for (unsigned i = 0; i < WFS_ARRAY_LEN(cases); i++) {
-		const u8 start[] = {cases[i].op, cases[i].flags, 3, cases[i].output};
-
-		memcpy(bytes, start, 4);
-		memcpy(bytes + 4, cases[i].base, 16);
-		CHECK_MSG(parse(bytes, 20, &g) == cases[i].status, "case %u", i);
-	}
-	memcpy(bytes, (u8[]){0, 0, 0, 0}, 4);
-	memcpy(bytes + 4, good, sizeof(good));
-	CHECK(parse(bytes, 8, &g) == WFS_BAD_DATA); /* one entry */
-	bytes[2] = 128;
-	for (u32 i = 0; i < 129; i++)
-		wfs_store32(bytes + 4 + 4 * i, wfs_f32_bits((float)i));
-	CHECK(parse(bytes, sizeof(bytes), &g) == WFS_BAD_DATA); /* 129 of them */
-	bytes[1] = WFS_GRID_SIGNED;
-	CHECK(parse(bytes, sizeof(bytes), &g) == WFS_OK);
-	PASS("every rule of a grid, broken");
-}
-
 int main(void)
 {
 	scratch = wfs_scratch_new();
 	CHECK(scratch);
 	comp_guard = test_guard_new(4 << 20);
 	raw_guard = test_guard_new(WFS_MAX_BLOCK + 4096);
-	test_rounding();
-	test_walk();
-	test_grid_round_trip();
-	test_grid_rules();
 	test_kinds();
 	test_shapes();
 	test_ties();
+	test_packed_scales();
 	test_large();
 	test_wide_codes();
 	test_flush_to_zero();
