@@ -8,7 +8,7 @@
 
 enum {
 	NAME_CHUNKS = WFS_WIDE_NAMES / WFS_COST_CHUNK,
-	IDEAL_ROUNDS = 20,
+	IDEAL_ROUNDS = 10,
 	SMOOTHING = 64, /* counts are scaled by this, then 1 is added */
 };
 
@@ -43,8 +43,8 @@ bool wfs_wide_clusters_start(struct wfs_wide_trainer *t, unsigned nr_clusters)
 
 unsigned wfs_wide_clusters_sum(struct wfs_wide_trainer *t, unsigned nr_clusters)
 {
-	bool used[WFS_WIDE_MAX_TABLES] = {false};
-	u8 number[WFS_WIDE_MAX_TABLES];
+	bool used[WFS_WIDE_MAX_CLUSTERS] = {false};
+	u8 number[WFS_WIDE_MAX_CLUSTERS];
 	unsigned nr = 0;
 
 	for (u32 i = 0; i < t->nr_segs; i++)
@@ -87,7 +87,7 @@ u64 wfs_wide_clusters_assign(struct wfs_wide_trainer *t, unsigned nr_clusters)
 
 	for (u32 i = 0; i < t->nr_segs; i++) {
 		struct wfs_wide_segment *seg = &t->segment[i];
-		u32 cost[WFS_WIDE_MAX_TABLES] = {0}, best = 0;
+		u32 cost[WFS_WIDE_MAX_CLUSTERS] = {0}, best = 0;
 
 		for (unsigned c = 0; c < NAME_CHUNKS; c++)
 			for (unsigned k = 0; seg->chunks >> c & 1 && k < nr_clusters; k++)
@@ -137,8 +137,8 @@ static u64 ideal_bits(const u64 *a, const u64 *b)
 unsigned wfs_wide_clusters_join(struct wfs_wide_trainer *t, unsigned nr, unsigned nr_wanted)
 {
 	static const u64 none[WFS_WIDE_NAMES];
-	u64 own[WFS_WIDE_MAX_TABLES], loss[WFS_WIDE_MAX_TABLES][WFS_WIDE_MAX_TABLES];
-	u8 joined[WFS_WIDE_MAX_TABLES]; /* the cluster that each became */
+	u64 own[WFS_WIDE_MAX_CLUSTERS], loss[WFS_WIDE_MAX_CLUSTERS][WFS_WIDE_MAX_CLUSTERS];
+	u8 joined[WFS_WIDE_MAX_CLUSTERS]; /* the cluster that each became */
 
 	for (unsigned k = 0; k < nr; k++) {
 		joined[k] = (u8)k;

@@ -10,34 +10,52 @@ enum {
 	COPIES = 2, /* of the pools in a container */
 };
 
-/* Bits (in 1/65536) that the slot saves which takes a name from f to f + 1 slots. */
-static u64 slot_gain(u64 count, unsigned f)
+/* log2((f + 1) / f) in 2^-30, rounded down: 2 / ln 2 * (y + y^3 / 3 + y^5 / 5 ...), y = 1 / (2 f + 1). Logarithms of
+ * less precision would not fall with f everywhere, which is what finding the best slots relies on. */
+static u64 slot_bits(unsigned f)
 {
-	return count * (wfs_log2_q16(f + 1) - wfs_log2_q16(f));
+	const u64 square = (2 * (u64)f + 1) * (2 * f + 1);
+	u64 power = UINT64_C(3172519945584) / (2 * f + 1), sum = power; /* 2 / ln 2 in 2^-40 */
+
+	for (unsigned k = 3; (power /= square) > 0; k += 2)
+		sum += power / k;
+	return sum >> 10;
 }
 
-/* The name that gains most from one more slot, or (more = false) loses least by one less; the lowest of equals. Returns
- * WFS_WIDE_NAMES when none can. */
-static unsigned slot_best(const u64 *count, const u16 *freq, bool more, unsigned skip, u64 *gain_ret)
+/* What one slot more saves and one less costs each name. */
+struct prices {
+	u64 gain[WFS_WIDE_NAMES], loss[WFS_WIDE_NAMES];
+};
+
+static void price_set(struct prices *p, unsigned i, u64 count, unsigned f)
 {
-	unsigned best = WFS_WIDE_NAMES;
+	p->gain[i] = f && f < MOST ? count * slot_bits(f) + 1 : 0;
+	p->loss[i] = f > 1 ? count * slot_bits(f - 1) + 1 : UINT64_MAX;
+}
 
-	for (unsigned i = 0; i < WFS_WIDE_NAMES; i++) {
-		if (!freq[i] || i == skip || freq[i] == (more ? MOST : 1))
-			continue;
-		const u64 gain = slot_gain(count[i], more ? freq[i] : freq[i] - 1u);
+/* The name that gains most by a slot, the lowest of equals. */
+static unsigned best_gain(const struct prices *p)
+{
+	unsigned best = 0;
 
-		if (best == WFS_WIDE_NAMES || (more ? gain > *gain_ret : gain < *gain_ret)) {
-			best = i;
-			*gain_ret = gain;
-		}
-	}
+	for (unsigned i = 1; i < WFS_WIDE_NAMES; i++)
+		best = p->gain[i] > p->gain[best] ? i : best;
+	return best;
+}
+/* The name that loses least. */
+static unsigned best_loss(const struct prices *p)
+{
+	unsigned best = 0;
+
+	for (unsigned i = 1; i < WFS_WIDE_NAMES; i++)
+		best = p->loss[i] < p->loss[best] ? i : best;
 	return best;
 }
 
 u64 wfs_wide_slots_allot(const u64 count[WFS_WIDE_NAMES], u16 freq[WFS_WIDE_NAMES])
 {
-	u64 total = 0, gain = 0, loss = 0, cost = 0;
+	u64 total = 0, cost = 0;
+	struct prices p;
 	unsigned sum = 0;
 
 	for (unsigned i = 0; i < WFS_WIDE_NAMES; i++)
@@ -47,21 +65,25 @@ u64 wfs_wide_slots_allot(const u64 count[WFS_WIDE_NAMES], u16 freq[WFS_WIDE_NAME
 		const bool has = count[i] || i == WFS_WIDE_ESCAPE;
 
 		freq[i] = (u16)(has ? WFS_MAX((u64)1, WFS_MIN(share, (u64)MOST)) : 0);
+		price_set(&p, i, count[i], freq[i]);
 		sum += freq[i];
 	}
-	/* The gain of a slot falls with f, so single slots moved while that pays lead to the optimum. */
-	for (; sum < WFS_WIDE_SLOTS; sum++)
-		freq[slot_best(count, freq, true, WFS_WIDE_NAMES, &gain)]++;
-	for (; sum > WFS_WIDE_SLOTS; sum--)
-		freq[slot_best(count, freq, false, WFS_WIDE_NAMES, &loss)]--;
+	/* Gains fall with every slot, so single slots moved while that pays lead to the optimum. */
 	for (;;) {
-		const unsigned to = slot_best(count, freq, true, WFS_WIDE_NAMES, &gain);
-		const unsigned from = slot_best(count, freq, false, to, &loss);
+		const unsigned to = best_gain(&p), from = best_loss(&p);
 
-		if (to == WFS_WIDE_NAMES || from == WFS_WIDE_NAMES || loss >= gain)
+		if (sum == WFS_WIDE_SLOTS && (to == from || p.gain[to] <= p.loss[from]))
 			break;
-		freq[to]++;
-		freq[from]--;
+		if (sum <= WFS_WIDE_SLOTS) {
+			price_set(&p, to, count[to], ++freq[to]);
+			sum++;
+		}
+		if (sum > WFS_WIDE_SLOTS) {
+			const unsigned least = best_loss(&p);
+
+			price_set(&p, least, count[least], --freq[least]);
+			sum--;
+		}
 	}
 	for (unsigned i = 0; i < WFS_WIDE_NAMES; i++)
 		cost += freq[i] ? count[i] * ((WFS_WIDE_BITS << 16) - wfs_log2_q16(freq[i])) : 0;

@@ -255,34 +255,44 @@ static unsigned tables_settle(struct wfs_wide_trainer *t, unsigned nr_clusters, 
 
 /* ---- the whole ---- */
 
-/* The field with the least cost, for the clusters found in one of the middle. Returns the clusters left. */
-static unsigned field_choose(struct wfs_wide_trainer *t, unsigned nr_clusters, struct trained *best)
+/* Tries a field with the clusters of a start, which stay the same for the next field. */
+static void field_compare(struct wfs_wide_trainer *t, struct wfs_split s, const u8 *start, unsigned nr_clusters,
+			  struct trained *best)
+{
+	for (u32 i = 0; i < t->nr_segs; i++)
+		t->segment[i].cluster = start[i];
+	field_try(t, s);
+	tables_settle(t, nr_clusters, TRIAL_ROUNDS, best);
+}
+
+/* Goes on with the field of the least cost for these clusters. */
+static void field_choose(struct wfs_wide_trainer *t, unsigned nr_clusters, struct trained *best)
 {
 	const struct wfs_split base = t->base;
 	const unsigned most = base.word == 1 ? 7 : t->widest.field;
-	unsigned nr = nr_clusters;
+	u8 start[WFS_WIDE_TRAIN_SEGMENTS];
 
-	for (unsigned field = base.field; field <= WFS_MIN(base.field + (unsigned)MORE_FIELD, most); field++) {
-		field_try(t, wfs_split_make(base.word, base.rot, field));
-		nr = tables_settle(t, nr, TRIAL_ROUNDS, best);
-	}
-	if (base.word == 1) {
-		field_try(t, wfs_split_make(1, 0, 8));
-		nr = tables_settle(t, nr, TRIAL_ROUNDS, best);
-	}
-	return nr;
+	for (u32 i = 0; i < t->nr_segs; i++)
+		start[i] = t->segment[i].cluster;
+	for (unsigned field = base.field; field <= WFS_MIN(base.field + (unsigned)MORE_FIELD, most); field++)
+		field_compare(t, wfs_split_make(base.word, base.rot, field), start, nr_clusters, best);
+	if (base.word == 1)
+		field_compare(t, wfs_split_make(1, 0, 8), start, nr_clusters, best);
+	field_try(t, best->s);
+	for (u32 i = 0; i < t->nr_segs; i++)
+		t->segment[i].cluster = start[i];
 }
 
 static bool pool_train(struct wfs_wide_trainer *t, struct trained *best)
 {
-	const unsigned field = WFS_MIN(t->base.field + 1u, t->base.word == 1 ? 7u : t->widest.field);
-	unsigned nr = WFS_MIN(t->nr_segs, (u32)WFS_WIDE_MAX_TABLES);
+	unsigned nr = WFS_MIN(t->nr_segs, (u32)WFS_WIDE_MAX_CLUSTERS);
 
-	field_try(t, wfs_split_make(t->base.word, t->base.rot, field));
+	field_try(t, t->base); /* in which most values have names */
 	if (!wfs_wide_clusters_start(t, nr))
 		return false;
-	nr = field_choose(t, wfs_wide_clusters_settle(t, nr), best);
-	field_try(t, best->s);
+	nr = wfs_wide_clusters_settle(t, nr);
+	nr = wfs_wide_clusters_settle(t, wfs_wide_clusters_join(t, nr, WFS_WIDE_MAX_TABLES));
+	field_choose(t, nr, best);
 	/* Half the tables as long as that pays. */
 	for (;;) {
 		const u64 before = best->cost;

@@ -4,6 +4,10 @@
 
 #include "wide_encode.h"
 
+/* Clusters at the start, of which those most alike are joined: starting with as many as there may be tables, k-means
+ * would more often keep unlike segments together. */
+enum { WFS_WIDE_MAX_CLUSTERS = 2 * WFS_WIDE_MAX_TABLES };
+
 /* The nonzero part of a segment's histogram: counts of the values 32 * at .. 32 * at + 31. */
 struct wfs_wide_chunk {
 	u16 count[WFS_COST_CHUNK];
@@ -30,10 +34,10 @@ struct wfs_wide_trainer {
 	u16 hist[WFS_FIELD_VALUES];
 	/* in the field that is tried: */
 	struct wfs_split s;
-	unsigned base_value;			      /* field value of name 0 */
-	u64 total[WFS_FIELD_VALUES];		      /* of each field value */
-	u64 sum[WFS_WIDE_MAX_TABLES][WFS_WIDE_NAMES]; /* of each cluster */
-	_Alignas(64) u16 cost[WFS_WIDE_MAX_TABLES][WFS_WIDE_NAMES];
+	unsigned base_value;				/* field value of name 0 */
+	u64 total[WFS_FIELD_VALUES];			/* of each field value */
+	u64 sum[WFS_WIDE_MAX_CLUSTERS][WFS_WIDE_NAMES]; /* of each cluster */
+	_Alignas(64) u16 cost[WFS_WIDE_MAX_CLUSTERS][WFS_WIDE_NAMES];
 };
 
 /* ---- wide_cluster.c ---- */
