@@ -14,7 +14,7 @@ struct wfs_grid_rows {
 	u64 left;	  /* words to go */
 	u64 cols, tw;	  /* of a row and of a tile; more than the segment has: all */
 	u64 col;	  /* of the next word */
-	u32 across;	  /* tiles side by side; 1 where the segment is one piece */
+	u32 across;	  /* tiles side by side */
 	u32 th, tile_row; /* rows of a tile, 0 all; row within the tile */
 	bool inside;	  /* the current row of tiles has begun */
 	u32 first;	  /* tile at the start of the row, modulo 2^32: before the first one touched when th = 1 */
@@ -48,7 +48,6 @@ static inline struct wfs_grid_rows wfs_grid_rows_start(const struct wfs_grid_seg
 	} else if (r.th == 1 && r.cols % r.tw == 0) {
 		r.col %= r.tw;
 		r.cols = UINT64_MAX;
-		r.across = 1;
 	} else if (r.th == 1) {
 		r.first = 0 - (u32)(r.col / r.tw);
 	}
