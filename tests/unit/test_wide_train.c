@@ -110,12 +110,11 @@ static void test_extreme_tables(void)
 /* Words whose exponents fall off from `centre` like a bell. zeros: bits below the exponent that are 0. */
 static void make_words(uint64_t *rng, struct wfs_split s, unsigned centre, unsigned zeros, size_t nr, u8 *raw)
 {
-	const unsigned bits = 8u * s.word;
+	const unsigned bits = 8u * s.word, noise = bits - s.field - WFS_MIN(zeros, bits - s.field);
 
 	for (size_t i = 0; i < nr; i++) {
 		const u64 below = (u64)__builtin_ctzll(test_rand(rng) | 1ull << 12);
-		const u64 rest =
-			(test_rand(rng) & (~0ull >> (64 - (bits - s.field)))) & ~0ull >> zeros >> (64 - bits + s.field);
+		const u64 rest = noise ? test_rand(rng) >> (64 - noise) : 0;
 		u64 x = (centre - below) << (bits - s.field) | rest, word = x;
 
 		if (s.rot)
