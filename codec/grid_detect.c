@@ -283,10 +283,10 @@ static struct fitting columns_fit(struct detector *d, const struct wfs_search_ru
 /* ---- the choice ---- */
 
 /* About what a word costs, in tenths of a bit: with each list, a tile's scale, and as part of a tile that does not fit.
- */
+ * Short lists cost the same words the same: their codes are coded whole. */
 static const u8 list_cost[WFS_NR_LISTS] = {
-	[WFS_LIST_E2M1] = 30, [WFS_LIST_FP4] = 33,  [WFS_LIST_NF4] = 39,
-	[WFS_LIST_INT4] = 34, [WFS_LIST_INT5] = 39, [WFS_LIST_E5M2] = 56,
+	[WFS_LIST_E2M1] = 30, [WFS_LIST_FP4] = 31,  [WFS_LIST_NF4] = 32,
+	[WFS_LIST_INT4] = 30, [WFS_LIST_INT5] = 31, [WFS_LIST_E5M2] = 56,
 	[WFS_LIST_E4M3] = 65, [WFS_LIST_INT8] = 73, [WFS_LIST_INT8_FULL] = 74,
 };
 enum { SCALE_COST = 120, MISFIT_COST = 300, MAX_COST = 95 };

@@ -134,6 +134,7 @@ bool wfs_search_rule_make(const struct wfs_grid_values *values, struct wfs_searc
 		fits = rounding_fits(&r, mantissa, smallest, m);
 	if (!fits && !look_up(&r, m))
 		return false;
+	r.linear = !r.looked_up && wfs_f32_of_bits(r.min_normal) >= wfs_f32_of_bits(largest);
 	set_dense(&r, smallest, largest);
 	/* Two words compared, each known up to half a unit of its last bit; some for rounding. */
 	r.doubt = r.output == WFS_GRID_BF16 ? 0x1.02p-7f : r.output == WFS_GRID_F16 ? 0x1.02p-10f : 0x1p-21f;
@@ -185,6 +186,23 @@ static bool try_value(const struct wfs_search_rule *rule, const struct wfs_searc
 {
 	return range_of(rule, largest, value_of(rule, largest >> 31, i), range_ret) &&
 	       kernel->narrow(rule, x, nr, range_ret);
+}
+
+/* Integers fit with all of them doubled, too, where the list goes far enough: the smallest ones are meant. i: number of
+ * the largest word's value, which fits; becomes the smallest that does. */
+static void reduce(const struct wfs_search_rule *rule, const struct wfs_search_kernel *kernel, const u32 *x, size_t nr,
+		   u32 largest, unsigned *i, struct wfs_scale_range *range)
+{
+	static const u8 primes[] = {2, 3, 5, 7};
+	struct wfs_scale_range wider;
+
+	if (!rule->linear)
+		return;
+	for (unsigned k = 0; k < WFS_ARRAY_LEN(primes); k++)
+		while (*i % primes[k] == 0 && try_value(rule, kernel, x, nr, largest, *i / primes[k], &wider)) {
+			*i /= primes[k];
+			*range = wider;
+		}
 }
 
 /* ---- misfits ---- */
@@ -253,6 +271,7 @@ static bool search_with_misfits(const struct wfs_search_rule *rule, const struct
 					continue;
 				*hint = i;
 				*range_ret = range;
+				reduce(rule, kernel, x, nr, largest, hint, range_ret);
 				return true;
 			}
 		}
@@ -267,19 +286,23 @@ enum wfs_tile_kind wfs_tile_search(const struct wfs_search_rule *rule, const str
 {
 	const u32 key = kernel->largest(x, nr), largest = unrotated(key);
 	const unsigned nr_values = rule->nr_values[largest >> 31];
-	const unsigned first = nr_values > FEW_VALUES && *hint <= nr_values ? *hint : 0;
+	const unsigned first = (rule->linear || nr_values > FEW_VALUES) && *hint <= nr_values ? *hint : 0;
 	u64 mask[2] = {~(u64)0, ~(u64)0};
 
 	if (key <= 1)
 		return WFS_TILE_ZERO;
-	if (first && try_value(rule, kernel, x, nr, largest, first, range_ret))
+	if (first && try_value(rule, kernel, x, nr, largest, first, range_ret)) {
+		*hint = first;
+		reduce(rule, kernel, x, nr, largest, hint, range_ret);
 		return WFS_TILE_FITS;
+	}
 	if (nr_values > FEW_VALUES)
 		kernel->candidates(rule, x, largest, mask);
 	for (unsigned i = nr_values; i > 0; i--) {
 		if (i != first && mask[(i - 1) / 64] >> (i - 1) % 64 & 1 &&
 		    try_value(rule, kernel, x, nr, largest, i, range_ret)) {
 			*hint = i;
+			reduce(rule, kernel, x, nr, largest, hint, range_ret);
 			return WFS_TILE_FITS;
 		}
 	}

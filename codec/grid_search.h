@@ -34,6 +34,7 @@ struct wfs_scale_range {
 struct wfs_search_rule {
 	u8 op, output;
 	bool looked_up;	       /* by `limit`; else values are made by rounding to `mantissa` bits */
+	bool linear;	       /* values are multiples of the smallest one */
 	bool dense;	       /* words may be hardly more precise than the distance of values */
 	u8 mantissa;	       /* bits of a value's mantissa */
 	u32 min_normal;	       /* bits of the number below which values are multiples of min_normal >> mantissa */

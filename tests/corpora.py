@@ -8,6 +8,7 @@ minilm-f64            the same values as doubles
 minilm-f32-from-bf16  the BF16 rounding widened again: the low half of every word is zero
 minilm-f32-from-f16   the same of the F16 rounding
 every-dtype           a tensor of every dtype of safetensors, made from MiniLM's matrices by the usual quantisers
+grid-NAME             MiniLM with its matrices quantised and made floats again: NAME as in grids.py
 llama-like-MB         a synthetic BF16 model of about MB megabytes, shaped and scaled like a small Llama
 rxnmap                the F32 model that the PyPI package chython-rxnmap ships: rxnmap/rxnmap.onnx
 foreign               MiniLM's matrices in other containers: foreign/matrix.npy (F32), foreign/model.pt (BF16, places of
@@ -27,6 +28,8 @@ import zipfile
 import ml_dtypes
 import numpy as np
 from safetensors.numpy import load_file, save_file
+
+import grids
 
 BF16 = ml_dtypes.bfloat16
 
@@ -231,6 +234,9 @@ def make(out, name):
         fetch_minilm(out)
     elif name in ROUNDED:
         write(path, rounded(out, ROUNDED[name]))
+    elif name.startswith("grid-"):
+        quantise, dtype = grids.variant(name[5:]), grids.output_of(name[5:])
+        write(path, rounded(out, lambda v: quantise(v) if v.ndim == 2 else v.astype(dtype)))
     elif name == "every-dtype":
         write_bytes(path, every_dtype(out))
     elif name == "rxnmap":

@@ -1,7 +1,7 @@
 """Weights that were quantised and made floats again, as people publish them: for corpora.py.
 
-variant(name) gives a function from F32 matrices to matrices. A name is a quantiser, its scales and, behind a slash, the
-output where it is not BF16: fp8-128x128, int4-g32, nf4/f32.
+variant(name) gives a function from F32 matrices to matrices. A name is a quantiser with its scales and, where it is not
+BF16, the output: fp8-128x128, int4-g32-f16, nf4-f32, fp8-row-truncated.
 """
 import ml_dtypes
 import numpy as np
@@ -136,9 +136,13 @@ def truncated(values):
 
 def variant(name):
     """The function of a name; KeyError: there is none."""
-    quantiser, _, output = name.partition("/")
-    if output == "truncated":
-        return lambda values: truncated(QUANTISERS[quantiser](values))
-    dtype = OUTPUTS[output or "bf16"]
+    quantiser, output = (name, "bf16") if name in QUANTISERS else name.rsplit("-", 1)
     quantise = QUANTISERS[quantiser]
-    return lambda values: quantise(values).astype(dtype)
+    if output == "truncated":
+        return lambda values: truncated(quantise(values))
+    return lambda values: quantise(values).astype(OUTPUTS[output])
+
+
+def output_of(name):
+    """The dtype of what is left as it was."""
+    return OUTPUTS.get(name.rsplit("-", 1)[1] if name not in QUANTISERS else "bf16", BF16)

@@ -115,24 +115,72 @@ determinism()
 	"$WFS_BIN/tests/tools/determinism" "$WFS_CORPORA"/*/model.safetensors "$WFS_CORPORA/minilm-f32/tokenizer.json" \
 		"$dir/empty"
 }
-# What packing saves on the real models, everything counted: below these, something was lost.
+# packs_to FILE CONTAINER PERCENT: packing saves at least so much, everything counted.
+packs_to()
+{
+	"$WFS_BIN/weightfs" pack "$1" -o "$2" >/dev/null || return 1
+	"$WFS_PYTHON" - "$@" <<-'END'
+		import os, sys
+		raw, stored = (os.path.getsize(path) for path in sys.argv[1:3])
+		print(sys.argv[1], 100 - 100 * stored / raw)
+		sys.exit(100 - 100 * stored / raw < float(sys.argv[3]))
+	END
+}
+# What packing saves on the real models: below these, something was lost. None of them is taken for dequantised.
 saved()
 {
 	local model least
 	while read -r model least; do
-		"$WFS_BIN/weightfs" pack "$WFS_CORPORA/$model/model.safetensors" -o "$dir/$model.wfs" >/dev/null || return 1
-		"$WFS_PYTHON" - "$WFS_CORPORA/$model/model.safetensors" "$dir/$model.wfs" "$least" <<-'END' || return 1
-			import os, sys
-			raw, stored = (os.path.getsize(path) for path in sys.argv[1:3])
-			print(sys.argv[1], 100 - 100 * stored / raw)
-			sys.exit(100 - 100 * stored / raw < float(sys.argv[3]))
-		END
+		packs_to "$WFS_CORPORA/$model/model.safetensors" "$dir/$model.wfs" "$least" || return 1
+		if "$WFS_BIN/weightfs" info "$dir/$model.wfs" | grep '^ *grid'; then
+			return 1
+		fi
 	done <<-'END'
 		minilm-bf16 33.95
 		minilm-f32 18.3
 		minilm-f32-from-bf16 66.9
 		minilm-f16 15.2
 		llama-like-60 34.1
+	END
+}
+# What packing saves on weights that were quantised and made floats again. They come back; some also from every variant.
+grids()
+{
+	local name least deep file
+	ln -s "$(realpath "$WFS_CORPORA/minilm-f32")" "$dir/minilm-f32"
+	while read -r name least deep; do
+		file=$dir/grid-$name/model.safetensors
+		"$WFS_PYTHON" tests/corpora.py "$dir" "grid-$name" >/dev/null &&
+			packs_to "$file" "$dir/$name.wfs" "$least" &&
+			"$WFS_BIN/weightfs" unpack "$dir/$name.wfs" -o "$dir/back" >/dev/null && cmp "$file" "$dir/back" || return 1
+		[ -z "$deep" ] || "$WFS_BIN/tests/tools/determinism" "$file" || return 1
+		rm -r "$dir/grid-$name" "$dir/$name.wfs" "$dir/back"
+	done <<-'END'
+		fp8-128x128 58.5
+		fp8-128x128-truncated 58.4
+		fp8-128x128-ue8m0 58.5
+		fp8-128x128-f32 79 every
+		fp8-tensor 58.5
+		fp8-row 58.5
+		fp8-row-f16 58.5
+		fp8-1x128 58 every
+		fp8-column 58
+		fp8uz-row 58.5
+		e5m2-row 64.5
+		int8-row 54
+		int8-row-f32 76.5
+		int8-full 53.5
+		int8-g128 52
+		int4-g128 78
+		int4-g32-f16 75 every
+		int4-zero-g128 76
+		int4-column 77.5
+		nf4 73.5
+		nf4-f32 86 every
+		fp4 75
+		nvfp4 70
+		mxfp4 74.5
+		ternary 97
 	END
 }
 # 1,000 damaged places: on the real model with the best decoder, on a part of it with each and under sanitizers.
@@ -333,6 +381,7 @@ list_tests()
 	echo "format/second-reader second_reader"
 	echo "format/determinism determinism"
 	echo "format/saved saved"
+	echo "format/grids grids"
 	echo "format/damage damage"
 	echo "fuzz/replay fuzz_replay asan"
 	for name in container block safetensors roundtrip; do
