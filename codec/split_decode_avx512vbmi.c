@@ -87,11 +87,13 @@ AVX512_INLINE __m512i next_row(const struct table *t, struct strand *k, const u8
 
 /* ---- superrows ---- */
 
-/* Splits with a loop of their own: word bytes, partial bits, byte planes. */
-enum shape { W2_F9, W2_F8, W2_F6, W4_F9, W1_F5, W1_F6, W1_F7, OTHER };
-static const struct wfs_split shapes[] = {
-	[W2_F9] = {2, 1, 9, 7, 0}, [W2_F8] = {2, 1, 8, 0, 1}, [W2_F6] = {2, 1, 6, 2, 1}, [W4_F9] = {4, 1, 9, 7, 2},
-	[W1_F5] = {1, 1, 5, 3, 0}, [W1_F6] = {1, 1, 6, 2, 0}, [W1_F7] = {1, 1, 7, 1, 0},
+/* Loops: of the splits that are frequent, without modes; of any other word and mode. */
+enum shape { BF16, F16, F32, E4M3, E5M2, CODES, I8, I16, ANY8, ANY16, ANY32, ANY64, NR_SHAPES };
+/* Word bytes, rotation, field, partial bits, byte planes. */
+static const struct wfs_split shapes[NR_SHAPES] = {
+	[BF16] = {2, 1, 9, 7, 0}, [F16] = {2, 1, 6, 2, 1},   [F32] = {4, 1, 9, 7, 2}, [E4M3] = {1, 1, 5, 3, 0},
+	[E5M2] = {1, 1, 6, 2, 0}, [CODES] = {1, 1, 7, 1, 0}, [I8] = {1, 0, 5, 3, 0},  [I16] = {2, 0, 5, 3, 1},
+	[ANY8] = {.word = 1},	  [ANY16] = {.word = 2},     [ANY32] = {.word = 4},   [ANY64] = {.word = 8},
 };
 
 /* The state of a block's decoding. */
@@ -104,50 +106,7 @@ struct work {
 	u8 *raw;
 };
 
-/* Any superrow of any split. */
-AVX512_INLINE void superrow_any(struct work *w, const unsigned word, unsigned mode, const struct wfs_decode_table *d,
-				const u8 *rest, const u8 *ahead, u8 *raw)
-{
-	struct strand k[2] = {w->k[0], w->k[1]};
-	const u8 *escape_name = w->escape_name;
-	struct table t;
-	struct moded m;
-
-	load_table(&t, d);
-	moded_start(&m, w->s, mode, rest);
-#pragma GCC unroll 2
-	for (unsigned r = 0; r < WFS_SUPER_ROWS; r++, raw += 64 * word) {
-		const __m512i name = next_row(&t, &k[r & 1], &escape_name);
-
-		wfs_prefetch_row(r, ahead, word, rest, 8 * m.planes + m.partial, k[r & 1].p);
-		moded_row(&m, word, r, _mm512_permutexvar_epi8(name, t.hi), _mm512_permutexvar_epi8(name, t.lo), raw);
-	}
-	w->k[0] = k[0];
-	w->k[1] = k[1];
-	w->escape_name = escape_name;
-}
-
-/* Not inlined: the state is copied in and out, so that in the hot loops it has no address and stays in registers. */
-static __attribute__((noinline)) WFS_TARGET_AVX512VBMI void superrow_moded(struct work *w, unsigned mode,
-									   const struct wfs_decode_table *d,
-									   const u8 *rest, const u8 *ahead, u8 *raw)
-{
-	switch (w->s.word) {
-	case 1:
-		superrow_any(w, 1, mode, d, rest, ahead, raw);
-		break;
-	case 2:
-		superrow_any(w, 2, mode, d, rest, ahead, raw);
-		break;
-	case 4:
-		superrow_any(w, 4, mode, d, rest, ahead, raw);
-		break;
-	default:
-		superrow_any(w, 8, mode, d, rest, ahead, raw);
-	}
-}
-
-/* One superrow in mode 0. */
+/* One superrow of a split without modes. */
 AVX512_INLINE void superrow(const struct wfs_split s, const struct table *t, struct strand *k, const u8 **escape_name,
 			    const u8 *rest, const u8 *ahead, u8 *raw)
 {
@@ -163,12 +122,28 @@ AVX512_INLINE void superrow(const struct wfs_split s, const struct table *t, str
 	}
 }
 
+/* One superrow of any split and mode; word is a constant. */
+AVX512_INLINE void superrow_any(const unsigned word, struct wfs_split s, unsigned mode, const struct table *t,
+				struct strand *k, const u8 **escape_name, const u8 *rest, const u8 *ahead, u8 *raw)
+{
+	struct moded m;
+
+	moded_start(&m, s, mode, rest);
+#pragma GCC unroll 2
+	for (unsigned r = 0; r < WFS_SUPER_ROWS; r++, raw += 64 * word) {
+		const __m512i name = next_row(t, &k[r & 1], escape_name);
+
+		wfs_prefetch_row(r, ahead, word, rest, 8 * m.planes + m.partial, k[r & 1].p);
+		moded_row(&m, word, r, _mm512_permutexvar_epi8(name, t->hi), _mm512_permutexvar_epi8(name, t->lo), raw);
+	}
+}
+
 /* All superrows but the last; false when a stream or the escapes run out. */
 AVX512_INLINE bool decode_supers(const enum shape shape, struct work *w)
 {
 	const struct wfs_split_view *v = w->v;
 	const size_t nr = (v->n - 1) / WFS_SUPER;
-	const unsigned seg_supers_log2 = w->pool->seg_log2 - 9, word = shape == OTHER ? w->s.word : shapes[shape].word;
+	const unsigned seg_supers_log2 = w->pool->seg_log2 - 9, word = shapes[shape].word;
 	const struct wfs_decode_table *d = &w->pool->table[v->seg[0]];
 	const u8 *rest = v->rest;
 	u8 *raw = w->raw;
@@ -179,7 +154,6 @@ AVX512_INLINE bool decode_supers(const enum shape shape, struct work *w)
 	load_table(&t, d);
 	for (size_t super = 0; super < nr; super++, raw += WFS_SUPER * word) {
 		const struct wfs_decode_table *next = &w->pool->table[v->seg[super >> seg_supers_log2]];
-		const unsigned mode = wfs_split_mode(v, super);
 		const u8 *ahead = wfs_prefetch_ahead(raw, nr - super, word);
 
 		if (v->later)
@@ -188,18 +162,14 @@ AVX512_INLINE bool decode_supers(const enum shape shape, struct work *w)
 			d = next;
 			load_table(&t, d);
 		}
-		if (shape == OTHER || wfs_unlikely(mode)) {
-			w->k[0] = k[0];
-			w->k[1] = k[1];
-			w->escape_name = escape_name;
-			superrow_moded(w, mode, d, rest, ahead, raw);
-			k[0] = w->k[0];
-			k[1] = w->k[1];
-			escape_name = w->escape_name;
-			rest += 8 * WFS_SUPER_ROWS * wfs_mode_rest_bits(w->s, mode);
-		} else {
+		if (shape < ANY8) {
 			superrow(shapes[shape], &t, k, &escape_name, rest, ahead, raw);
 			rest += 8 * WFS_SUPER_ROWS * (8u * word - shapes[shape].field);
+		} else {
+			const unsigned mode = wfs_split_mode(v, super);
+
+			superrow_any(word, w->s, mode, &t, k, &escape_name, rest, ahead, raw);
+			rest += 8 * WFS_SUPER_ROWS * wfs_mode_rest_bits(w->s, mode);
 		}
 		if (wfs_unlikely(k[0].p > v->stream_end[0] || k[1].p > v->stream_end[1] || escape_name > w->escape_end))
 			return false;
@@ -215,28 +185,35 @@ AVX512_INLINE bool decode_supers(const enum shape shape, struct work *w)
 	{                                                                                                              \
 		return decode_supers(shape, w);                                                                        \
 	}
-DEFINE_SUPERS(decode_w2_f9, W2_F9)
-DEFINE_SUPERS(decode_w2_f8, W2_F8)
-DEFINE_SUPERS(decode_w2_f6, W2_F6)
-DEFINE_SUPERS(decode_w4_f9, W4_F9)
-DEFINE_SUPERS(decode_w1_f5, W1_F5)
-DEFINE_SUPERS(decode_w1_f6, W1_F6)
-DEFINE_SUPERS(decode_w1_f7, W1_F7)
-DEFINE_SUPERS(decode_other, OTHER)
+DEFINE_SUPERS(decode_bf16, BF16)
+DEFINE_SUPERS(decode_f16, F16)
+DEFINE_SUPERS(decode_f32, F32)
+DEFINE_SUPERS(decode_e4m3, E4M3)
+DEFINE_SUPERS(decode_e5m2, E5M2)
+DEFINE_SUPERS(decode_codes, CODES)
+DEFINE_SUPERS(decode_i8, I8)
+DEFINE_SUPERS(decode_i16, I16)
+DEFINE_SUPERS(decode_any8, ANY8)
+DEFINE_SUPERS(decode_any16, ANY16)
+DEFINE_SUPERS(decode_any32, ANY32)
+DEFINE_SUPERS(decode_any64, ANY64)
 
-/* Superrow loop of a split. */
-static bool (*choose(struct wfs_split s))(struct work *)
+/* Superrow loop of a block. */
+static bool (*choose(struct wfs_split s, bool moded))(struct work *)
 {
-	static bool (*const fn[])(struct work *) = {
-		[W2_F9] = decode_w2_f9, [W2_F8] = decode_w2_f8, [W2_F6] = decode_w2_f6, [W4_F9] = decode_w4_f9,
-		[W1_F5] = decode_w1_f5, [W1_F6] = decode_w1_f6, [W1_F7] = decode_w1_f7,
+	static bool (*const fn[NR_SHAPES])(struct work *) = {
+		[BF16] = decode_bf16, [F16] = decode_f16,     [F32] = decode_f32,     [E4M3] = decode_e4m3,
+		[E5M2] = decode_e5m2, [CODES] = decode_codes, [I8] = decode_i8,	      [I16] = decode_i16,
+		[ANY8] = decode_any8, [ANY16] = decode_any16, [ANY32] = decode_any32, [ANY64] = decode_any64,
 	};
 
-	for (unsigned i = 0; i < WFS_ARRAY_LEN(shapes); i++) {
-		if (s.word == shapes[i].word && s.rot == shapes[i].rot && s.field == shapes[i].field)
+	for (unsigned i = moded ? ANY8 : 0; i < NR_SHAPES; i++) {
+		const struct wfs_split c = shapes[i];
+
+		if (s.word == c.word && (i >= ANY8 || (s.rot == c.rot && s.field == c.field)))
 			return fn[i];
 	}
-	return decode_other;
+	return NULL; /* not reached: there are no other words */
 }
 
 /* ---- blocks ---- */
@@ -288,7 +265,7 @@ static WFS_TARGET_AVX512VBMI enum wfs_status decode_avx512vbmi(const struct wfs_
 							       u8 *raw, struct wfs_scratch *scratch,
 							       const char **reason_ret)
 {
-	bool (*const supers)(struct work *) = choose(s);
+	bool (*const supers)(struct work *) = choose(s, v->nr_modes);
 	struct work w = {.v = v, .pool = pool, .s = s, .raw = raw};
 	const char *reason = WFS_SPLIT_UNPROVEN;
 	u16 top[WFS_SUPER];

@@ -111,21 +111,47 @@ AVX2_INLINE __m256i unpack_row7(const u8 *rest)
 
 /* ---- mode 0 ---- */
 
-/* The rest bits of a superrow. part: partial bits of each row; where they are 7, only row 7's. */
+/* The rest bits of a superrow. part: partial bits of the rows that have no vector of their own, of two halves. */
 struct unit {
 	const u8 *rest, *plane;
-	__m256i part[8][2];
+	__m256i part[2][8];
 };
+
+/* Bit j of vector i is bit i of row j. Shifted right by partial - 1 - i, the bits of row j stand side by side, from bit
+ * j - partial + 1 on. Rows that lie `partial` apart do not overlap and are moved together. */
+AVX2_INLINE void unpack_packed(const u8 *rest, const unsigned partial, __m256i part[8])
+{
+#pragma GCC unroll 4
+	for (unsigned k = 0; k < WFS_MIN(partial, 8 - partial); k++) {
+		__m256i moved = _mm256_setzero_si256();
+
+#pragma GCC unroll 7
+		for (unsigned i = 0; i < partial; i++) {
+			const __m256i bits = _mm256_srli_epi16(load(rest + 64 * i), partial - 1 - i);
+			unsigned mask = 0;
+
+#pragma GCC unroll 8
+			for (unsigned j = partial + k; j < 8; j += partial)
+				mask |= 1u << (j - partial + 1 + i);
+			moved = _mm256_or_si256(moved, _mm256_and_si256(bits, _mm256_set1_epi8((char)mask)));
+		}
+#pragma GCC unroll 8
+		for (unsigned j = partial + k; j < 8; j += partial)
+			part[j] = _mm256_and_si256(_mm256_srli_epi16(moved, j - partial + 1),
+						   _mm256_set1_epi8((char)((1 << partial) - 1)));
+	}
+}
 
 AVX2_INLINE void unit_start(struct unit *u, const struct wfs_split s, const u8 *rest)
 {
 	u->rest = rest;
 	u->plane = rest + 64 * s.partial;
-	if (s.partial == 7) {
-		u->part[7][0] = unpack_row7(rest);
-		u->part[7][1] = unpack_row7(rest + 32);
-	} else if (s.partial) {
-		unpack_partial(rest, s.partial, u->part);
+#pragma GCC unroll 2
+	for (unsigned half = 0; half < 2; half++) {
+		if (s.partial == 7)
+			u->part[half][7] = unpack_row7(rest + 32 * half);
+		else if (s.partial)
+			unpack_packed(rest + 32 * half, s.partial, u->part[half]);
 	}
 }
 
@@ -138,15 +164,16 @@ AVX2_INLINE void unit_row(const struct unit *u, const struct wfs_split s, const 
 #pragma GCC unroll 2
 	for (unsigned half = 0; half < 2; half++) {
 		const unsigned at = 64 * r + 32 * half;
-		__m256i b[8], out[8], part;
+		__m256i b[8], out[8];
 
 		b[s.word - 1] = hi[half];
 		if (in_field == 2)
 			b[s.word - 2] = lo[half];
 		if (s.partial) {
-			part = u->part[r][half];
-			if (s.partial == 7 && r < 7)
-				part = _mm256_and_si256(load(u->rest + at), _mm256_set1_epi8(0x7f));
+			const __m256i mask = _mm256_set1_epi8((char)((1 << s.partial) - 1));
+			const __m256i part =
+				r < s.partial ? _mm256_and_si256(load(u->rest + at), mask) : u->part[half][r];
+
 			b[s.word - in_field] = _mm256_or_si256(b[s.word - in_field], part);
 		}
 #pragma GCC unroll 8

@@ -92,43 +92,70 @@ AVX512_INLINE void unpack_partial(const u8 *rest, const unsigned partial, __m512
 
 /* ---- mode 0 ---- */
 
-/* The rest bits of a superrow. part: partial bits of each row; where they are 7, only row 7's, which grow at the top
- * of the bytes, one bit with each row. */
+/* The rest bits of a superrow. part: partial bits of the rows that have no vector of their own, moved together (see
+ * gather_partial); where they are 7, those of row 7, which grow at the top of the bytes, one bit with each row. */
 struct unit {
 	const u8 *rest, *plane;
-	__m512i part[8];
+	__m512i part[4];
 };
+
+/* Bit j of vector i is bit i of row j. Shifted right by partial - 1 - i, the bits of row j stand side by side, from bit
+ * j - partial + 1 on. Rows that lie `partial` apart do not overlap and share a vector. */
+AVX512_INLINE void gather_partial(const u8 *rest, const unsigned partial, __m512i part[4])
+{
+#pragma GCC unroll 4
+	for (unsigned k = 0; k < WFS_MIN(partial, 8 - partial); k++) {
+		part[k] = load(rest + 64 * (partial - 1));
+#pragma GCC unroll 6
+		for (unsigned i = 0; i < partial - 1; i++) {
+			const __m512i moved = _mm512_srli_epi16(load(rest + 64 * i), partial - 1 - i);
+			unsigned bits = 0;
+
+#pragma GCC unroll 8
+			for (unsigned j = partial + k; j < 8; j += partial)
+				bits |= 1u << (j - partial + 1 + i);
+			part[k] = _mm512_ternarylogic_epi64(_mm512_set1_epi8((char)bits), moved, part[k], SELECT);
+		}
+	}
+}
 
 AVX512_INLINE void unit_start(struct unit *u, const struct wfs_split s, const u8 *rest)
 {
 	u->rest = rest;
 	u->plane = rest + 64 * s.partial;
 	if (s.partial == 7)
-		u->part[7] = _mm512_setzero_si512();
+		u->part[0] = _mm512_setzero_si512();
 	else if (s.partial)
-		unpack_partial(rest, s.partial, u->part);
+		gather_partial(rest, s.partial, u->part);
+}
+
+/* Row r's partial bits; the bits above them are others'. */
+AVX512_INLINE __m512i unit_partial(struct unit *u, const unsigned partial, const unsigned r)
+{
+	const __m512i own = load(u->rest + 64 * WFS_MIN(r, partial - 1)), low7 = _mm512_set1_epi8(0x7f);
+
+	if (partial == 7) {
+		const __m512i grown = _mm512_srli_epi16(u->part[0], 1);
+
+		u->part[0] = _mm512_ternarylogic_epi64(low7, grown, own, SELECT);
+		return r < 7 ? own : grown;
+	}
+	return r < partial ? own : _mm512_srli_epi16(u->part[(r - partial) % partial], r - partial + 1);
 }
 
 /* Row r's words to raw; rows in order. s and r are constants. lo counts only in fields of more than 8 bits. */
 AVX512_INLINE void unit_row(struct unit *u, const struct wfs_split s, const unsigned r, __m512i hi, __m512i lo, u8 *raw)
 {
 	const unsigned in_field = s.field > 8 ? 2 : 1; /* bytes that field and partial bits take */
-	const __m512i low7 = _mm512_set1_epi8(0x7f);
-	__m512i b[8], out[8], bits;
+	__m512i b[8], out[8];
 
 	b[s.word - 1] = hi;
 	if (in_field == 2)
 		b[s.word - 2] = lo;
-	if (s.partial == 7) {
-		bits = _mm512_srli_epi16(u->part[7], 1);
-		if (r < 7) {
-			u->part[7] = _mm512_ternarylogic_epi64(low7, bits, load(u->rest + 64 * r), SELECT);
-			bits = load(u->rest + 64 * r);
-		}
-		b[s.word - in_field] = _mm512_ternarylogic_epi64(b[s.word - in_field], bits, low7, OR_AND);
-	} else if (s.partial) {
-		b[s.word - in_field] = _mm512_or_si512(b[s.word - in_field], u->part[r]);
-	}
+	if (s.partial)
+		b[s.word - in_field] =
+			_mm512_ternarylogic_epi64(b[s.word - in_field], unit_partial(u, s.partial, r),
+						  _mm512_set1_epi8((char)((1 << s.partial) - 1)), OR_AND);
 #pragma GCC unroll 8
 	for (unsigned i = 0; i < s.word - in_field; i++)
 		b[s.word - in_field - 1 - i] = load(u->plane + WFS_SUPER * i + 64 * r);
