@@ -47,18 +47,23 @@ def samples(corpora, tmp):
         yield path
 
 
+def read(weightfs, path, level):
+    container = f"{path}.{level}.wfs"
+    subprocess.run([weightfs, "pack", "--level", level, path, "-o", container], check=True, stdout=subprocess.DEVNULL)
+    with open(path, "rb") as original, open(container, "rb") as packed:
+        data = packed.read()
+        parsed = wfsfile.Container(data)
+        if parsed.decode() != original.read():
+            sys.exit(f"{path}: the second reader gives other bytes")
+    codings = sorted({parsed.block(i)[0][0] for i in range(len(parsed.cuts))})
+    print(f"{os.path.basename(container)}: {os.path.getsize(path)} -> {len(data)}, {len(parsed.cuts)} blocks, "
+          f"codings {codings}")
+
+
 def main(weightfs, corpora, tmp):
     for path in samples(corpora, tmp):
-        container = path + ".wfs"
-        subprocess.run([weightfs, "pack", path, "-o", container], check=True, stdout=subprocess.DEVNULL)
-        with open(path, "rb") as original, open(container, "rb") as packed:
-            data = packed.read()
-            parsed = wfsfile.Container(data)
-            if parsed.decode() != original.read():
-                sys.exit(f"{path}: the second reader gives other bytes")
-        codings = sorted({parsed.block(i)[0][0] for i in range(len(parsed.cuts))})
-        print(f"{os.path.basename(path)}: {os.path.getsize(path)} -> {len(data)}, {len(parsed.cuts)} blocks, "
-              f"codings {codings}")
+        for level in ("default", "max"):
+            read(weightfs, path, level)
 
 
 if __name__ == "__main__":

@@ -10,21 +10,18 @@ import lz4.block
 import numpy as np
 import xxhash
 
+from grid import BF16, F16, F32, NEAREST, NEG1, PALETTE, SIGNED, TRUNCATE, Grid, Segment  # noqa: F401 (for gen.py)
+from grid import grid_decode, grid_encode, parse_grids, tiles_of  # noqa: F401
+from wide import ESCAPE, WidePool, parse_wide_pools, segments_of, wide_decode, wide_encode  # noqa: F401
+from words import (LANES, SUPER_ROWS, Bad, Pieces, from_rows, lane_order, mode_bits, nibbles, pack_unit, parse_literals,
+                   parse_modes, require, rest_sizes, rest_to_value, rotl, rotr, rows_of_rest, to_rows, unnibbles,
+                   with_literals, words_of)
+
 MAGIC = b"\x89WFS\r\n\x1a\n"
 HEAD = 4096
 STORED, LZ4, CONSTANT, SPLIT, GRID, WIDE, GRID_WIDE = range(7)
 REGIONS, CODERS, POOLS, LENGTHS, SELECTORS, HASHES, BLOCK_SHA, GRIDS, WIDE_POOLS = range(1, 10)
 CODED, FILL, COPY = 1, 2, 3
-LANES, SUPER_ROWS = 64, 8
-
-
-class Bad(Exception):
-    """A rule of the document is broken."""
-
-
-def require(condition, what):
-    if not condition:
-        raise Bad(what)
 
 
 def xxh(data):
@@ -176,119 +173,7 @@ def parse_pools(data):
     return pools
 
 
-# ---- 2.1, 2.4, 2.5 words and rest bits -------------------------------------------------------------------------------
-
-def lane_order(word):
-    """The row's word number at each position."""
-    per = 16 // word
-    return np.array([per * (p // 16) + (p % 16) % per + 4 * per * ((p % 16) // per) for p in range(LANES)])
-
-
-def to_rows(words, word):
-    """Words in (rows, positions), zero beyond the last."""
-    rows = -(-len(words) // LANES)
-    padded = np.zeros(rows * LANES, np.uint64)
-    padded[:len(words)] = words
-    return padded.reshape(rows, LANES)[:, lane_order(word)]
-
-
-def from_rows(rows, word, n):
-    out = np.zeros_like(rows)
-    out[:, lane_order(word)] = rows
-    return out.reshape(-1)[:n]
-
-
-def rotl(x, rot, bits):
-    mask = np.uint64((1 << bits) - 1) if bits < 64 else np.uint64(2**64 - 1)
-    return x if rot == 0 else ((x << np.uint64(1)) | (x >> np.uint64(bits - 1))) & mask
-
-
-def rotr(x, rot, bits):
-    return x if rot == 0 else (x >> np.uint64(1)) | ((x & np.uint64(1)) << np.uint64(bits - 1))
-
-
-def mode_bits(word, field, mode):
-    return 8 * word - field - (mode & 63) - (mode >> 6 != 0)
-
-
-def rest_to_value(rest, mode):
-    if mode == 0:
-        return rest
-    value = (rest >> np.uint64(1)) >> np.uint64(mode & 63)
-    return value if mode >> 6 else value << np.uint64(1) | (rest & np.uint64(1))
-
-
-def value_to_rest(v, mode):
-    z, sign = np.uint64((mode & 63) + 1), mode >> 6
-    if mode == 0:
-        return v
-    if sign == 0:
-        return (v >> np.uint64(1)) << z | (v & np.uint64(1))
-    return v << z | np.uint64(sign == 2)
-
-
-def unit_bytes(rows, bits):
-    pr, nf = bits % 8, bits // 8
-    return 64 * pr + 512 * nf if rows == SUPER_ROWS else rows * LANES * ((pr > 0) + nf)
-
-
-def pack_unit(v, bits):
-    """v: (rows, 64) values of `bits` bits."""
-    pr, nf = bits % 8, bits // 8
-    out = b""
-    top = (v >> np.uint64(8 * nf)).astype(np.uint8) if nf < 8 else None
-    if len(v) == SUPER_ROWS:
-        for i in range(pr):
-            vector = top[i].copy()
-            for j in range(pr, 8):
-                vector |= ((top[j] >> i) & 1) << j
-            out += vector.tobytes()
-    elif pr:
-        out += top.tobytes()
-    for p in range(nf):
-        out += ((v >> np.uint64(8 * (nf - 1 - p))) & np.uint64(255)).astype(np.uint8).tobytes()
-    return out
-
-
-def unpack_unit(data, rows, bits):
-    pr, nf = bits % 8, bits // 8
-    v = np.zeros((rows, LANES), np.uint64)
-    at = 0
-    if rows == SUPER_ROWS:
-        for i in range(pr):
-            vector = np.frombuffer(data, np.uint8, LANES, at)
-            at += LANES
-            v[i] |= (vector & ((1 << pr) - 1)).astype(np.uint64)
-            for j in range(pr, 8):
-                v[j] |= ((vector >> j) & 1).astype(np.uint64) << np.uint64(i)
-    elif pr:
-        v = np.frombuffer(data, np.uint8, rows * LANES, at).reshape(rows, LANES).astype(np.uint64)
-        require(not np.any(v >> np.uint64(pr)), "bits above the partial bits")
-        at += rows * LANES
-    for _ in range(nf):
-        plane = np.frombuffer(data, np.uint8, rows * LANES, at).reshape(rows, LANES)
-        v = v << np.uint64(8) | plane.astype(np.uint64)
-        at += rows * LANES
-    require(at == len(data), "unit")
-    return v
-
-
-def nibbles(values):
-    values = list(values) + [0] * (len(values) % 2)
-    return bytes(values[i] | values[i + 1] << 4 for i in range(0, len(values), 2))
-
-
-def unnibbles(data, nr):
-    out = [v for b in data for v in (b & 15, b >> 4)]
-    require(not any(out[nr:]), "unused nibble")
-    return out[:nr]
-
-
 # ---- 2.2, 2.6 split payloads -----------------------------------------------------------------------------------------
-
-def words_of(raw, word):
-    return np.frombuffer(raw, f"<u{word}").astype(np.uint64)
-
 
 def split_encode(raw, word, rot, field, pool, segments=None, modes=(), edges=b"", patch=None, beyond=b"\0"):
     """Whole words only. segments: table number of each segment; modes: (superrow, mode)...
@@ -380,43 +265,22 @@ def split_decode(comp, n, word, rot, field, pool, edge_len):
     nlit, nmode = int.from_bytes(comp[9:11], "little"), comp[11]
     nr_rows = -(-n // LANES)
     require(max(len0, len1, nesc) <= 64 * nr_rows and nlit <= nesc, "counts")
-    at = 12
-
-    def take(size):
-        nonlocal at
-        at += size
-        require(at <= len(comp), "short")
-        return comp[at - size:at]
-
+    pieces = Pieces(comp, 12)
     nr_segments = -(-n // (1 << pool.seg_log2))
     segments = [0] * nr_segments
     if len(pool.tables) > 1:
-        segments = unnibbles(take(-(-nr_segments // 2)), nr_segments)
+        segments = unnibbles(pieces.take(-(-nr_segments // 2)), nr_segments)
     require(all(s < len(pool.tables) for s in segments), "table number")
-    changes = [struct.unpack("<HB", take(3)) for _ in range(nmode)]
-    nr_super = -(-nr_rows // SUPER_ROWS)
-    numbers = [s for s, _ in changes]
-    require(all(a < b for a, b in zip(numbers, numbers[1:])) and all(s < nr_super for s in numbers), "modes")
-    require(not changes or (rot == 1 and word >= 2), "modes of this word")
-    require(all(m >> 6 != 3 and m & 63 <= 8 * word - field - 1 for _, m in changes), "mode")
-    mode, modes = 0, []
-    for s in range(nr_super):
-        mode = dict(changes).get(s, mode)
-        modes.append(mode)
-    raw_states = take(256)
-    streams = [take(len0), take(len1)]
-    escapes = unnibbles(take(-(-nesc // 2)), nesc)
-    literals = []
-    for _ in range(nlit):
-        literals.append((int.from_bytes(take(4), "little"), take(word)))
-    numbers = [number for number, _ in literals]
-    require(all(a < b for a, b in zip(numbers, numbers[1:])) and all(i < n for i in numbers), "literals")
-    units = [min(SUPER_ROWS, nr_rows - s * SUPER_ROWS) for s in range(nr_super)]
-    sizes = [unit_bytes(u, mode_bits(word, field, m)) for u, m in zip(units, modes)]
+    modes = parse_modes(pieces, nmode, n, word, rot, field)
+    raw_states = pieces.take(256)
+    streams = [pieces.take(len0), pieces.take(len1)]
+    escapes = unnibbles(pieces.take(-(-nesc // 2)), nesc)
+    literals = parse_literals(pieces, nlit, n, word)
+    sizes = rest_sizes(n, word, field, modes)
     carried = min(128, sizes[-1])
-    rest = take(sum(sizes) - carried)
-    edges = take(edge_len)
-    require(at == len(comp), "length")
+    rest = pieces.take(sum(sizes) - carried)
+    edges = pieces.take(edge_len)
+    pieces.end()
 
     fields = np.zeros((nr_rows, LANES), np.uint64)
     state = [[raw_states[128 * s + p] | raw_states[128 * s + 64 + p] << 8 for p in range(LANES)] for s in range(2)]
@@ -447,190 +311,10 @@ def split_decode(comp, n, word, rot, field, pool, edge_len):
     require(not any(last[carried:]), "states beyond the payload")
     rest += last[:carried]
 
-    at, values = 0, []
-    for u, m, size in zip(units, modes, sizes):
-        values.append(value_to_rest(unpack_unit(rest[at:at + size], u, mode_bits(word, field, m)), m))
-        at += size
     bits = 8 * word
-    x = fields << np.uint64(bits - field) | np.concatenate(values)
+    x = fields << np.uint64(bits - field) | rows_of_rest(rest, n, word, field, modes)
     words = from_rows(rotr(x, rot, bits), word, n)
-    raw = bytearray(words.astype(f"<u{word}").tobytes())
-    for number, data in literals:
-        raw[number * word:(number + 1) * word] = data
-    return bytes(raw), edges
-
-
-# ---- 3 grids ---------------------------------------------------------------------------------------------------------
-
-NEAREST, TRUNCATE, PALETTE = range(3)
-NEG1, SIGNED = 1, 2
-BF16, F16, F32 = range(3)
-
-
-class Grid:
-    """base: bits of binary32 numbers, or words."""
-
-    def __init__(self, op, flags, output, base):
-        self.op, self.flags, self.output, self.base = op, flags, output, [int(b) for b in base]
-        self.word = 4 if output == F32 else 2
-
-    def pack(self):
-        head = bytes((self.op, self.flags, len(self.base) - 1, self.output))
-        return head + struct.pack(f"<{len(self.base)}I", *self.base)
-
-    def words(self, codes, scales):
-        """codes, scales: one a word (scales as bits of binary32)."""
-        entry, sign = codes.astype(int), np.zeros(len(codes), np.uint32)
-        if not self.flags & SIGNED:
-            sign = (codes >> 7).astype(np.uint32)
-            entry = (codes & 127) + (sign if self.flags & NEG1 else 0)
-        base = np.zeros(257, np.uint32)
-        base[:len(self.base)] = self.base
-        value = base[entry]
-        if self.op == PALETTE:
-            return value
-        with np.errstate(over="ignore"):
-            product = value.view(np.float32) * scales.view(np.float32)
-            half = product.astype(np.float16)
-        bits = product.view(np.uint32)
-        if self.output == F32:
-            return bits | sign << np.uint32(31)
-        if self.output == F16:
-            word = half.view(np.uint16).astype(np.uint32)
-        elif self.op == TRUNCATE:
-            word = bits >> np.uint32(16)
-        else:
-            odd = bits >> np.uint32(16) & np.uint32(1)
-            word = (bits + np.uint32(0x7fff) + odd) >> np.uint32(16)
-        return word | sign << np.uint32(15)
-
-
-def parse_grids(data):
-    at, grids = 0, []
-    while at < len(data):
-        op, flags, last, output = data[at:at + 4]
-        require(op <= 2 and flags <= 3 and output <= 2, "grid kind")
-        base = np.frombuffer(data, "<u4", last + 1, at + 4)
-        at += 4 + 4 * len(base)
-        require(flags != 3 and (op != PALETTE or flags == SIGNED) and (op != TRUNCATE or output == BF16), "grid")
-        require(2 <= len(base) <= (256 if flags & SIGNED else 128), "entries of a grid")
-        if op == PALETTE:
-            require(np.all(np.diff(base.astype(np.int64)) > 0) and (output == F32 or base[-1] < 65536), "palette")
-        else:
-            exponent = base >> 23 & 255
-            require(np.all((base == 0) | ((exponent > 0) & (exponent < 255))), "values of a grid")
-            require(np.all(np.diff(base.view(np.float32)) > 0) and (flags & SIGNED or base[0] == 0), "order of a grid")
-        grids.append(Grid(op, flags, output, base))
-    require(len(grids) <= 16384, "too many grids")
-    return grids
-
-
-class Segment:
-    """n words of a matrix of cols columns; tiles of tw columns and th rows."""
-
-    def __init__(self, n, cols, col0=0, tw=0, th=0, row0=0):
-        self.n, self.cols, self.col0, self.tw, self.th, self.row0 = n, cols, col0, tw, th, row0
-
-    def pack(self):
-        return struct.pack("<IIIHHHHI", self.n, self.cols, self.col0, self.tw, self.th, self.row0, 0, 0)
-
-    def tiles(self):
-        """(tile of each word, how many there are)"""
-        row, col = np.divmod(self.col0 + np.arange(self.n, dtype=np.int64), self.cols)
-        across = -(-self.cols // self.tw) if self.tw else 1
-        tile_row = (self.row0 + row) // self.th if self.th else 0 * row
-        tile = tile_row * across + (col // self.tw if self.tw else 0)
-        if self.th == 1:
-            return tile - tile[0], int(tile[-1] - tile[0] + 1)
-        return tile, int(tile_row[-1] + 1) * across
-
-
-def tiles_of(segments):
-    """(tile of each word of all segments, how many there are)"""
-    tiles, nr = [np.zeros(0, np.int64)], 0
-    for s in segments:
-        tile, more = s.tiles()
-        tiles.append(tile + nr)
-        nr += more
-    return np.concatenate(tiles), nr
-
-
-def pack_bits(values, bits):
-    whole = sum(int(v) << (i * bits) for i, v in enumerate(values))
-    return whole.to_bytes(-(-len(values) * bits // 8), "little")
-
-
-def unpack_bits(data, nr, bits):
-    whole = int.from_bytes(data, "little")
-    require(whole >> (nr * bits) == 0, "unused bits")
-    text = np.unpackbits(np.frombuffer(data, np.uint8), bitorder="little")[:nr * bits].reshape(nr, bits)
-    return text.astype(np.uint64) @ (np.uint64(1) << np.arange(bits, dtype=np.uint64))
-
-
-def grid_encode(grid, codes, segments, coded, packed=(), mb=0, sb=0, low=0, literals=(), edges=b"", patch=None):
-    """(words, payload). coded: the codes' own payload; packed: the scale of each tile as stored; literals: (number,
-    word) pairs."""
-    scales = np.zeros(len(codes), np.uint32)
-    if segments:
-        scales = ((low + np.array(packed, np.int64)) << (23 - mb)).astype(np.uint32)[tiles_of(segments)[0]]
-    words = grid.words(codes, scales).copy()
-    for number, word in literals:
-        words[number] = word
-    parts = {
-        "mb": mb, "sb": sb, "nseg": len(segments), "low": low, "nlit": len(literals), "zero": 0,
-        "segments": b"".join(s.pack() for s in segments), "scales": pack_bits(packed, sb),
-        "literals": b"".join(struct.pack("<I", i) + int(v).to_bytes(grid.word, "little") for i, v in literals),
-        "edges": edges, "codes": coded,
-    }
-    if patch:
-        patch(parts)
-    head = struct.pack("<BBHIHH", *(parts[k] for k in ("mb", "sb", "nseg", "low", "nlit", "zero")))
-    return words.astype(f"<u{grid.word}").tobytes(), head + b"".join(
-        parts[k] for k in ("segments", "scales", "literals", "edges", "codes"))
-
-
-def grid_decode(comp, n, grid, edge_len, decode_codes):
-    """(raw bytes of n words, edge bytes). decode_codes: of the rest of the payload."""
-    at = 0
-
-    def take(size):
-        nonlocal at
-        at += size
-        require(at <= len(comp), "short")
-        return comp[at - size:at]
-
-    mb, sb, nseg, low, nlit, zero = struct.unpack("<BBHIHH", take(12))
-    require(mb <= 23 and sb <= 31 and zero == 0, "grid header")
-    require(mb == sb == nseg == low == 0 if grid.op == PALETTE else nseg >= 1, "grid header")
-    segments = []
-    for _ in range(nseg):
-        *fields, zero, zero2 = struct.unpack("<IIIHHHHI", take(24))
-        s = Segment(*fields)
-        require(s.n and s.cols and s.col0 < s.cols and s.tw <= s.cols and zero == zero2 == 0, "segment")
-        require(s.row0 < s.th if s.th else s.row0 == 0, "row of a segment")
-        segments.append(s)
-    require(grid.op == PALETTE or sum(s.n for s in segments) == n, "words of segments")
-    tiles, nr_tiles = tiles_of(segments)
-    require(nr_tiles <= -(-n // 2), "tiles")
-    packed = unpack_bits(take(-(-nr_tiles * sb // 8)), nr_tiles, sb) if nr_tiles else []
-    literals = [(int.from_bytes(take(4), "little"), int.from_bytes(take(grid.word), "little")) for _ in range(nlit)]
-    numbers = [number for number, _ in literals]
-    require(all(a < b for a, b in zip(numbers, numbers[1:])) and all(i < n for i in numbers), "literals")
-    edges = take(edge_len)
-    codes = np.frombuffer(decode_codes(comp[at:]), np.uint8)
-    scales = np.zeros(n, np.uint32)
-    if nr_tiles:
-        bits = [(low + int(p)) << (23 - mb) for p in packed]
-        require(all(27 << 23 <= b < 227 << 23 for b in bits), "scale")
-        values = [abs(float(v)) for v in np.array(grid.base, np.uint32).view(np.float32) if v != 0]
-        for b in {min(bits), max(bits)}:
-            scale = float(np.array([b], np.uint32).view(np.float32)[0])
-            require(all(2.0**-126 <= scale * v < 2.0**127 for v in values), "products")
-        scales = np.array(bits, np.uint32)[tiles]
-    words = grid.words(codes, scales).copy()
-    for number, word in literals:
-        words[number] = word
-    return words.astype(f"<u{grid.word}").tobytes(), edges
+    return with_literals(words.astype(f"<u{word}").tobytes(), literals), edges
 
 
 # ---- 1.5 blocks ------------------------------------------------------------------------------------------------------
@@ -652,7 +336,7 @@ def block_cuts(regions, block_log2):
             at = end
 
 
-def decode_block(coder, pools, grids, phase, comp, raw_len):
+def decode_block(coder, container, phase, comp, raw_len):
     coding, word, rot, field, pool, grid = coder
     require(len(comp) <= raw_len, "comp_len")
     if coding == STORED:
@@ -663,13 +347,15 @@ def decode_block(coder, pools, grids, phase, comp, raw_len):
         require(len(comp) == word, "constant")
         raw = bytes(comp[(phase + i) % word] for i in range(raw_len))
     else:
-        require(coding in (SPLIT, GRID), "coding")
         head, n, tail = cut(word, phase, raw_len)
-        if coding == GRID:
-            body, edges = grid_decode(comp, n, grids[grid], head + tail,
-                                      lambda codes: split_decode(codes, n, 1, rot, field, pools[pool], 0)[0])
+        require(coding <= GRID_WIDE and n >= 1, "coding")
+        is_wide = coding in (WIDE, GRID_WIDE)
+        decode, pools = (wide_decode, container.wide_pools) if is_wide else (split_decode, container.pools)
+        if coding in (GRID, GRID_WIDE):
+            body, edges = grid_decode(comp, n, container.grids[grid], head + tail,
+                                      lambda codes: decode(codes, n, 1, rot, field, pools[pool], 0)[0])
         else:
-            body, edges = split_decode(comp, n, word, rot, field, pools[pool], head + tail)
+            body, edges = decode(comp, n, word, rot, field, pools[pool], head + tail)
         raw = edges[:head] + body + edges[head:]
     require(len(raw) == raw_len, "block length")
     return raw
@@ -695,6 +381,10 @@ class Container:
         uses = [(word, grid) for coding, word, _, _, _, grid in self.coders if coding in (GRID, GRID_WIDE)]
         require((GRIDS in m) == bool(uses), "section of grids")
         require(all(g < len(self.grids) and self.grids[g].word == word for word, g in uses), "grid of a coder")
+        self.wide_pools = parse_wide_pools(m.get(WIDE_POOLS, b""))
+        uses = [(field, pool) for coding, _, _, field, pool, _ in self.coders if coding in (WIDE, GRID_WIDE)]
+        require((WIDE_POOLS in m) == bool(uses), "section of wide pools")
+        require(all(p < len(self.wide_pools) and self.wide_pools[p].field == field for field, p in uses), "wide pool")
         self.cuts = list(block_cuts(self.regions, h["block_log2"]))
         nr = len(self.cuts)
         self.lengths = unplanes(m[LENGTHS], nr, 3)
@@ -714,7 +404,7 @@ class Container:
         raw = bytearray(self.head["raw_len"])
         for i, (_, at, raw_len) in enumerate(self.cuts):
             coder, phase, comp, _ = self.block(i)
-            piece = decode_block(coder, self.pools, self.grids, phase, comp, raw_len)
+            piece = decode_block(coder, self, phase, comp, raw_len)
             require(xxh(piece) == self.hashes[i], f"hash of block {i}")
             raw[at:at + raw_len] = piece
         for start, length, kind, phase, _, _, arg, _ in self.regions:
