@@ -270,7 +270,7 @@ static void field_choose(struct wfs_wide_trainer *t, unsigned nr_clusters, struc
 {
 	const struct wfs_split base = t->base;
 	const unsigned most = base.word == 1 ? 7 : t->widest.field;
-	u8 start[WFS_WIDE_TRAIN_SEGMENTS];
+	u8 start[WFS_WIDE_TRAIN_SEGMENTS] = {0};
 
 	for (u32 i = 0; i < t->nr_segs; i++)
 		start[i] = t->segment[i].cluster;
