@@ -197,7 +197,7 @@ static size_t read_tile(struct detector *d, u64 tile_rows, u64 tile_cols, u64 ro
 {
 	const u64 rows = WFS_MIN(tile_rows, d->rows - row), cols = WFS_MIN(tile_cols, d->cols - col);
 	const size_t nr_rows = (size_t)WFS_MIN(rows, (u64)MAX_ROWS);
-	const size_t nr_cols = (size_t)WFS_MIN(cols, MAX_TILE / nr_rows);
+	const size_t nr_cols = (size_t)WFS_MIN(cols, MAX_TILE / WFS_MAX(nr_rows, (size_t)1));
 	size_t nr = 0;
 
 	for (size_t i = 0; i < nr_rows; i++, nr += nr_cols)
