@@ -22,6 +22,12 @@ struct wide_model {
 
 /* ---- pools ---- */
 
+static inline bool wide_pools_equal(const struct wfs_wide_pool *a, const struct wfs_wide_pool *b)
+{
+	return a->nr_tables == b->nr_tables && a->field == b->field && a->ntail == b->ntail && a->base == b->base &&
+	       !memcmp(a->tail, b->tail, sizeof(a->tail)) && !memcmp(a->freq, b->freq, sizeof(a->freq));
+}
+
 /* Frequencies of some of nr_names names, and mostly of the escape. */
 static inline void wide_model_table(uint64_t *rng, unsigned nr_names, u16 freq[WFS_WIDE_NAMES])
 {
