@@ -154,11 +154,6 @@ def bf16(n, scale=.02, spread=.0):
     return (x.astype(np.float32).view(np.uint32) >> 16).astype("<u2").tobytes()
 
 
-def f32(n, zero_bits=0):
-    x = (rng.standard_normal(n) * .05).astype(np.float32).view(np.uint32)
-    return (x >> zero_bits << zero_bits).astype("<u4").tobytes()
-
-
 def made(n, word, rot, field, values, weights=None, zero_bits=0, sign=None):
     """Words with fields drawn from values, the rest random; zero_bits low bits clear, the sign bit set to `sign`."""
     bits = 8 * word
@@ -195,6 +190,19 @@ TEXT = b"".join(b'"layer.%d.weight":{"dtype":"BF16","shape":[4,4],"data_offsets"
 
 def add_split(f, raw, word, rot, field, seg_log2=10, **table_args):
     return f.split(word, rot, field, [table_for(raw, word, rot, field, **table_args)], seg_log2)
+
+
+def plain():
+    """A small file with one of each common thing: the base of the bad ones."""
+    f = File()
+    weights = bf16(700)
+    f.coder(w.LZ4)
+    f.coder(w.STORED)
+    f.coded(TEXT, 0)
+    f.coded(weights, add_split(f, weights, 2, 1, 9))
+    f.fill(300, b"\x80\x3f" * 4)
+    f.copy(len(TEXT) + 10, 500)
+    return f
 
 
 def floats(values):
