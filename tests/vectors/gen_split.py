@@ -1,8 +1,6 @@
 """The golden containers of the split coding (codec/FORMAT.md 2), a part of gen.py."""
 import struct
 
-import numpy as np
-
 import wfsfile as w
 from build import File, add_split, bad, made, rng, runs, table_for
 from wfsfile import Table

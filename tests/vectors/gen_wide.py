@@ -106,7 +106,7 @@ def ok_grid_wide():
     """Codes of grids in the wide coding: fields of 5 bits and whole bytes, with several tables; literals, cut words."""
     f = File(block_log2=20)
 
-    def add(op, flags, output, base, segments, rot, field, head=b"", tail=b"", n=0, literals=(), coded_args=None, **args):
+    def add(op, flags, output, base, segments, rot, field, head=b"", tail=b"", n=0, literals=(), **args):
         grid = w.Grid(op, flags, output, base)
         n = n or sum(s.n for s in segments)
         codes = grid_codes(n, len(base), bool(flags & w.SIGNED))
