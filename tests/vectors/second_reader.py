@@ -1,7 +1,9 @@
 """second_reader.py WEIGHTFS CORPORA TMP: wfsfile.py, written from FORMAT.md alone, reads what the encoder writes.
 
-Small models of each word size, cut out of the real ones, plus odd files.
+Small models of each word size, cut out of the real ones, and dequantised matrices; plus odd files. It also refuses the
+golden containers whose coders break a rule.
 """
+import glob
 import os
 import subprocess
 import sys
@@ -12,7 +14,11 @@ from safetensors.numpy import load_file, save_file
 
 import wfsfile
 
+sys.path.append(os.path.join(os.path.dirname(__file__), ".."))
+import grids  # noqa: E402
+
 LIMIT = 900_000
+GRIDS = ("fp8-128x128", "int8-full", "int4-g32-f16", "nf4-f32", "ternary")  # codes of several rotations and fields
 
 
 def cut_out(model, convert):
@@ -26,9 +32,7 @@ def cut_out(model, convert):
     return chosen
 
 
-def samples(corpora, tmp):
-    model = load_file(os.path.join(corpora, "minilm-f32", "model.safetensors"))
-    model = {k: v for k, v in model.items() if v.dtype == np.float32}
+def models(model, tmp):
     kinds = {
         "f64": lambda v: v.astype(np.float64), "f32": lambda v: v, "f16": lambda v: v.astype(np.float16),
         "bf16": lambda v: v.astype(ml_dtypes.bfloat16), "f8": lambda v: v.astype(ml_dtypes.float8_e4m3fn),
@@ -38,6 +42,18 @@ def samples(corpora, tmp):
         path = os.path.join(tmp, name + ".safetensors")
         save_file(cut_out(model, convert), path)
         yield path
+
+
+def dequantised(model, tmp):
+    """A matrix in grids, of more than one block."""
+    matrix = model["encoder.layer.0.intermediate.dense.weight"][:384]
+    for name in GRIDS:
+        path = os.path.join(tmp, name + ".safetensors")
+        save_file({"weight": grids.variant(name)(matrix)}, path)
+        yield path
+
+
+def odd_files(tmp):
     rng = np.random.default_rng(3)
     for name, data in (("empty", b""), ("byte", b"x"), ("zeros", bytes(700_001)), ("noise", rng.bytes(300_000)),
                        ("text", b"one line of text, " * 20_000)):
@@ -48,6 +64,7 @@ def samples(corpora, tmp):
 
 
 def read(weightfs, path, level):
+    """The codings of the blocks of its container."""
     container = f"{path}.{level}.wfs"
     subprocess.run([weightfs, "pack", "--level", level, path, "-o", container], check=True, stdout=subprocess.DEVNULL)
     with open(path, "rb") as original, open(container, "rb") as packed:
@@ -58,12 +75,34 @@ def read(weightfs, path, level):
     codings = sorted({parsed.block(i)[0][0] for i in range(len(parsed.cuts))})
     print(f"{os.path.basename(container)}: {os.path.getsize(path)} -> {len(data)}, {len(parsed.cuts)} blocks, "
           f"codings {codings}")
+    return codings
+
+
+def refuse(path):
+    with open(path, "rb") as f:
+        data = f.read()
+    try:
+        wfsfile.Container(data)
+    except wfsfile.Bad as e:
+        print(f"{os.path.basename(path)}: {e}")
+    else:
+        sys.exit(f"{path}: the second reader takes it")
 
 
 def main(weightfs, corpora, tmp):
-    for path in samples(corpora, tmp):
+    model = load_file(os.path.join(corpora, "minilm-f32", "model.safetensors"))
+    model = {k: v for k, v in model.items() if v.dtype == np.float32}
+    for path in (*models(model, tmp), *odd_files(tmp)):
         for level in ("default", "max"):
             read(weightfs, path, level)
+    for path in dequantised(model, tmp):
+        for level, coding in (("default", wfsfile.GRID), ("max", wfsfile.GRID_WIDE)):
+            if coding not in read(weightfs, path, level):
+                sys.exit(f"{path}: no block of level {level} has coding {coding}")
+    here = os.path.dirname(__file__)
+    for pattern in ("coder-*", "*-coder-*"):
+        for path in sorted(glob.glob(os.path.join(here, "bad", pattern + ".wfs"))):
+            refuse(path)
 
 
 if __name__ == "__main__":

@@ -317,6 +317,33 @@ def split_decode(comp, n, word, rot, field, pool, edge_len):
     return with_literals(words.astype(f"<u{word}").tobytes(), literals), edges
 
 
+# ---- 1.4 coders ------------------------------------------------------------------------------------------------------
+
+GRID_CODINGS, WIDE_CODINGS = {GRID, GRID_WIDE}, {WIDE, GRID_WIDE}
+
+
+def parse_coders(data, container):
+    """(coding, word, rot, field, pool, grid) of each. Of the container: its pools and grids."""
+    require(len(data) % 16 == 0 and len(data) <= 16 * 65534, "coders")
+    coders = [struct.unpack_from("<BBBBHHQ", data, at) for at in range(0, len(data), 16)]
+    for coding, word, rot, field, pool, grid, zero in coders:
+        require(coding <= GRID_WIDE and zero == 0, "coding")
+        if coding < SPLIT:
+            require(word in ((1, 2, 4, 8) if coding == CONSTANT else (1,)), "word of a coder")
+            require(rot == field == pool == grid == 0, "unused fields of a coder")
+            continue
+        if coding in GRID_CODINGS:
+            require(grid < len(container.grids) and container.grids[grid].word == word, "grid of a coder")
+        else:
+            require(word in (1, 2, 4, 8) and grid == 0, "word of a coder")
+        code_bits = 8 if coding in GRID_CODINGS else 8 * word
+        whole_byte = coding in WIDE_CODINGS and field == code_bits == 8 and rot == 0
+        require(rot <= 1 and (1 <= field <= 12 and field < code_bits or whole_byte), "field of a coder")
+        pools = container.wide_pools if coding in WIDE_CODINGS else container.pools
+        require(pool < len(pools) and pools[pool].field == field, "pool of a coder")
+    return [coder[:-1] for coder in coders]
+
+
 # ---- 1.5 blocks ------------------------------------------------------------------------------------------------------
 
 def cut(word, phase, raw_len):
@@ -348,10 +375,10 @@ def decode_block(coder, container, phase, comp, raw_len):
         raw = bytes(comp[(phase + i) % word] for i in range(raw_len))
     else:
         head, n, tail = cut(word, phase, raw_len)
-        require(coding <= GRID_WIDE and n >= 1, "coding")
-        is_wide = coding in (WIDE, GRID_WIDE)
+        require(n >= 1, "no words")
+        is_wide = coding in WIDE_CODINGS
         decode, pools = (wide_decode, container.wide_pools) if is_wide else (split_decode, container.pools)
-        if coding in (GRID, GRID_WIDE):
+        if coding in GRID_CODINGS:
             body, edges = grid_decode(comp, n, container.grids[grid], head + tail,
                                       lambda codes: decode(codes, n, 1, rot, field, pools[pool], 0)[0])
         else:
@@ -375,16 +402,13 @@ class Container:
             raise Bad("metadata checksum")
         m = parse_metadata(meta)
         self.regions = [struct.unpack_from("<QQBBHIQQ", m[REGIONS], 40 * i) for i in range(len(m[REGIONS]) // 40)]
-        self.coders = [struct.unpack_from("<BBBBHH", m[CODERS], 16 * i) for i in range(len(m[CODERS]) // 16)]
         self.pools = parse_pools(m[POOLS])
         self.grids = parse_grids(m.get(GRIDS, b""))
-        uses = [(word, grid) for coding, word, _, _, _, grid in self.coders if coding in (GRID, GRID_WIDE)]
-        require((GRIDS in m) == bool(uses), "section of grids")
-        require(all(g < len(self.grids) and self.grids[g].word == word for word, g in uses), "grid of a coder")
         self.wide_pools = parse_wide_pools(m.get(WIDE_POOLS, b""))
-        uses = [(field, pool) for coding, _, _, field, pool, _ in self.coders if coding in (WIDE, GRID_WIDE)]
-        require((WIDE_POOLS in m) == bool(uses), "section of wide pools")
-        require(all(p < len(self.wide_pools) and self.wide_pools[p].field == field for field, p in uses), "wide pool")
+        self.coders = parse_coders(m[CODERS], self)
+        codings = {coding for coding, *_ in self.coders}
+        require((GRIDS in m) == bool(codings & GRID_CODINGS), "section of grids")
+        require((WIDE_POOLS in m) == bool(codings & WIDE_CODINGS), "section of wide pools")
         self.cuts = list(block_cuts(self.regions, h["block_log2"]))
         nr = len(self.cuts)
         self.lengths = unplanes(m[LENGTHS], nr, 3)
