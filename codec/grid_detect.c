@@ -144,9 +144,9 @@ static bool probe_columns(struct detector *d)
 
 static bool fits(struct detector *d, const struct wfs_search_rule *rule, u32 *x, size_t nr)
 {
+	struct wfs_search search = {.rule = rule, .kernel = d->rules->kernel};
 	struct wfs_scale_range range;
-	unsigned hint = 0;
-	enum wfs_tile_kind kind = wfs_tile_search(rule, d->rules->kernel, x, nr, true, &hint, &range);
+	enum wfs_tile_kind kind = wfs_tile_search(&search, x, nr, &range);
 
 	d->nr_long += kind == WFS_TILE_FITS && wfs_scale_bits(&range);
 	return kind != WFS_TILE_MISFIT;

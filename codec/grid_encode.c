@@ -15,6 +15,8 @@ enum {
 	MISFIT_TILES = 8, /* tiles that may be on no grid, and */
 	MISFIT_TILE_PART = 16, /* this part of all */
 	LITERAL_PART = 16,     /* of a block's words may be literals */
+	MISFIT_PASSES = 8,     /* so often a block's words may be looked at to find misfits, */
+	MISFIT_WORK = 1 << 14, /* and so many, however few there are */
 };
 
 /* ---- segments ---- */
@@ -147,17 +149,20 @@ static void lay_out(const struct wfs_search_kernel *kernel, unsigned output, con
 	}
 }
 
-static bool search_tiles(const struct wfs_search_rule *rule, const struct wfs_search_kernel *kernel,
+static bool search_tiles(const struct wfs_search_rule *rule, const struct wfs_search_kernel *kernel, size_t nr_words,
 			 struct wfs_grid_buffers *buf)
 {
+	struct wfs_search search = {
+		.rule = rule,
+		.kernel = kernel,
+		.misfit_work = MISFIT_PASSES * (u64)nr_words + MISFIT_WORK,
+	};
 	u32 misfits = 0;
-	unsigned hint = 0;
 
 	for (u32 t = 0; t < buf->nr_tiles; t++) {
 		struct wfs_grid_tile *tile = &buf->tile[t];
 
-		tile->kind =
-			(u8)wfs_tile_search(rule, kernel, buf->x + tile->first, tile->nr, false, &hint, &tile->range);
+		tile->kind = (u8)wfs_tile_search(&search, buf->x + tile->first, tile->nr, &tile->range);
 		misfits += tile->kind == WFS_TILE_MISFIT;
 		if (misfits > MISFIT_TILES + buf->nr_tiles / MISFIT_TILE_PART)
 			return false;
@@ -303,7 +308,7 @@ static bool find_codes(const struct wfs_search_rule *rule, const struct wfs_sear
 	if (!make_runs(buf))
 		return false;
 	lay_out(kernel, rule->output, raw, nr_words, buf);
-	if (!search_tiles(rule, kernel, buf))
+	if (!search_tiles(rule, kernel, nr_words, buf))
 		return false;
 	mantissa = choose_mantissa(rule, buf);
 	for (u32 t = 0; t < buf->nr_tiles; t++)

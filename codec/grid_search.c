@@ -11,6 +11,7 @@ enum {
 	FEW_VALUES = 16,   /* all are tried in order */
 	MISFIT_PART = 64,  /* of a tile's words may be misfits */
 	MISFIT_TRIES = 3,  /* largest words that may be misfits themselves */
+	EARLY_MISFITS = 8, /* and one word in so many that was looked at: soon too many where a value is wrong */
 	DENSE_VALUES = 48, /* below, a BF16 word tells its value whatever the scale */
 };
 
@@ -165,10 +166,22 @@ static bool range_of(const struct wfs_search_rule *r, u32 x, float value, struct
 	return range_ret->low <= range_ret->high;
 }
 
-static bool intersect(struct wfs_scale_range *range, const struct wfs_scale_range *with)
+/* Cuts a range to the scales under which the value gives the word. false: none, range is as it was. */
+static bool cut(const struct wfs_search_rule *r, u32 x, float value, struct wfs_scale_range *range)
 {
-	struct wfs_scale_range both = {WFS_MAX(range->low, with->low), WFS_MIN(range->high, with->high)};
+	const u32 lowest = wfs_f32_bits(wfs_f32_of_bits(range->low) * value);
+	const u32 highest = wfs_f32_bits(wfs_f32_of_bits(range->high) * value);
+	struct wfs_scale_range both = *range;
+	u32 low, high;
 
+	wfs_word_borders(r->op, r->output, x, &low, &high);
+	if (highest < low || lowest > high)
+		return false;
+	/* Divisions are only for the few words that do cut. */
+	if (lowest < low)
+		both.low = (u32)wfs_scale_from(low, value);
+	if (highest > high)
+		both.high = (u32)wfs_scale_to(high, value);
 	if (both.low > both.high)
 		return false;
 	*range = both;
@@ -181,57 +194,55 @@ static u32 unrotated(u32 key)
 }
 
 /* The words as if the largest one were its sign's value number i. */
-static bool try_value(const struct wfs_search_rule *rule, const struct wfs_search_kernel *kernel, const u32 *x,
-		      size_t nr, u32 largest, unsigned i, struct wfs_scale_range *range_ret)
+static bool try_value(struct wfs_search *s, const u32 *x, size_t nr, u32 largest, unsigned i,
+		      struct wfs_scale_range *range_ret)
 {
-	return range_of(rule, largest, value_of(rule, largest >> 31, i), range_ret) &&
-	       kernel->narrow(rule, x, nr, range_ret);
+	return range_of(s->rule, largest, value_of(s->rule, largest >> 31, i), range_ret) &&
+	       s->kernel->narrow(s->rule, x, nr, range_ret, &s->work);
 }
 
-/* Integers fit with all of them doubled, too, where the list goes far enough: the smallest ones are meant. i: number of
- * the largest word's value, which fits; becomes the smallest that does. */
-static void reduce(const struct wfs_search_rule *rule, const struct wfs_search_kernel *kernel, const u32 *x, size_t nr,
-		   u32 largest, unsigned *i, struct wfs_scale_range *range)
+/* The largest word is value number i. Integers fit with all of them doubled, too, where the list goes far enough: the
+ * smallest ones are meant. range becomes theirs. */
+static void found(struct wfs_search *s, const u32 *x, size_t nr, u32 largest, unsigned i, struct wfs_scale_range *range)
 {
 	static const u8 primes[] = {2, 3, 5, 7};
 	struct wfs_scale_range wider;
 
-	if (!rule->linear)
-		return;
-	for (unsigned k = 0; k < WFS_ARRAY_LEN(primes); k++)
-		while (*i % primes[k] == 0 && try_value(rule, kernel, x, nr, largest, *i / primes[k], &wider)) {
-			*i /= primes[k];
+	for (unsigned k = 0; s->rule->linear && k < WFS_ARRAY_LEN(primes); k++)
+		while (i % primes[k] == 0 && try_value(s, x, nr, largest, i / primes[k], &wider)) {
+			i /= primes[k];
 			*range = wider;
 		}
+	s->hint = i;
 }
 
 /* ---- misfits ---- */
 
 /* Cuts range by the words one after the other, forward or backward, and counts those that do not agree with the ones
- * before; these become 0 if `drop` is set. false: more than most. */
-static bool agree(const struct wfs_search_rule *rule, u32 *x, size_t nr, bool backward, bool drop, size_t most,
+ * before; these become 0 if `drop` is set. false: more than most, or soon many. */
+static bool agree(struct wfs_search *s, u32 *x, size_t nr, bool backward, bool drop, size_t most,
 		  struct wfs_scale_range *range)
 {
-	size_t misfits = 0;
+	const struct wfs_search_rule *rule = s->rule;
+	size_t misfits = 0, k;
 
-	for (size_t k = 0; k < nr; k++) {
+	for (k = 0; k < nr && misfits <= WFS_MIN(most, EARLY_MISFITS + k / EARLY_MISFITS); k++) {
 		u32 *word = &x[backward ? nr - 1 - k : k];
 		float scale = wfs_f32_of_bits(range->low + (range->high - range->low) / 2);
 		float number = wfs_word_middle(rule->op, *word) / scale;
 		float value = wfs_nearest_value(rule, *word >> 31, number);
-		struct wfs_scale_range own;
 
 		if (!(*word & ~(u32)SIGN) ||
 		    (rule->dense && fabsf(number - value) > wfs_dense_near(rule, value, wfs_range_doubt(range))))
 			continue;
-		if (value > 0 && range_of(rule, *word, value, &own) && intersect(range, &own))
+		if (value > 0 && cut(rule, *word, value, range))
 			continue;
 		if (drop)
 			*word = 0;
-		if (++misfits > most)
-			return false;
+		misfits++;
 	}
-	return true;
+	s->work += k;
+	return k == nr && misfits <= most;
 }
 
 /* The largest key (wfs_search_kernel.largest) below one. */
@@ -248,67 +259,74 @@ static u32 next_largest(const u32 *x, size_t nr, u32 below)
 	return best;
 }
 
-static bool search_with_misfits(const struct wfs_search_rule *rule, const struct wfs_search_kernel *kernel, u32 *x,
-				size_t nr, u32 key, unsigned *hint, struct wfs_scale_range *range_ret)
+/* The words but for misfits as if the largest one were its sign's value number i. */
+static bool try_with_misfits(struct wfs_search *s, u32 *x, size_t nr, u32 largest, unsigned i,
+			     struct wfs_scale_range *range_ret)
 {
 	const size_t most = 2 + nr / MISFIT_PART;
+	struct wfs_scale_range first;
 
-	for (unsigned tries = 0; tries < MISFIT_TRIES && key > 1; tries++, key = next_largest(x, nr, key)) {
-		u32 largest = unrotated(key);
-
-		for (unsigned i = rule->nr_values[largest >> 31]; i > 0; i--) {
-			struct wfs_scale_range first, range;
-
-			if (!range_of(rule, largest, value_of(rule, largest >> 31, i), &first))
-				continue;
-			for (unsigned backward = 0; backward < 2; backward++) {
-				range = first;
-				if (!agree(rule, x, nr, backward, false, most, &range))
-					continue;
-				range = first;
-				(void)agree(rule, x, nr, backward, true, most, &range);
-				if (!kernel->narrow(rule, x, nr, &range))
-					continue;
-				*hint = i;
-				*range_ret = range;
-				reduce(rule, kernel, x, nr, largest, hint, range_ret);
-				return true;
-			}
-		}
+	if (!range_of(s->rule, largest, value_of(s->rule, largest >> 31, i), &first))
+		return false;
+	for (unsigned backward = 0; backward < 2; backward++) {
+		*range_ret = first;
+		if (!agree(s, x, nr, backward, false, most, range_ret))
+			continue;
+		*range_ret = first;
+		(void)agree(s, x, nr, backward, true, most, range_ret);
+		if (s->kernel->narrow(s->rule, x, nr, range_ret, &s->work))
+			return true;
 	}
 	return false;
 }
 
+static bool search_with_misfits(struct wfs_search *s, u32 *x, size_t nr, u32 key, struct wfs_scale_range *range_ret)
+{
+	const u64 end = s->work + s->misfit_work;
+	bool done = false;
+
+	for (unsigned tries = 0; tries < MISFIT_TRIES && key > 1; tries++, key = next_largest(x, nr, key)) {
+		const u32 largest = unrotated(key);
+
+		for (unsigned i = s->rule->nr_values[largest >> 31]; i > 0 && s->work < end && !done; i--) {
+			done = try_with_misfits(s, x, nr, largest, i, range_ret);
+			if (done)
+				found(s, x, nr, largest, i, range_ret);
+		}
+		if (s->work >= end || done)
+			break;
+	}
+	s->misfit_work = end - WFS_MIN(s->work, end);
+	return done;
+}
+
 /* ---- tiles ---- */
 
-enum wfs_tile_kind wfs_tile_search(const struct wfs_search_rule *rule, const struct wfs_search_kernel *kernel, u32 *x,
-				   size_t nr, bool strict, unsigned *hint, struct wfs_scale_range *range_ret)
+enum wfs_tile_kind wfs_tile_search(struct wfs_search *s, u32 *x, size_t nr, struct wfs_scale_range *range_ret)
 {
-	const u32 key = kernel->largest(x, nr), largest = unrotated(key);
+	const struct wfs_search_rule *rule = s->rule;
+	const u32 key = s->kernel->largest(x, nr), largest = unrotated(key);
 	const unsigned nr_values = rule->nr_values[largest >> 31];
-	const unsigned first = (rule->linear || nr_values > FEW_VALUES) && *hint <= nr_values ? *hint : 0;
+	const unsigned first = (rule->linear || nr_values > FEW_VALUES) && s->hint <= nr_values ? s->hint : 0;
+	const u64 most_work = s->work + WFS_SEARCH_PASSES * (u64)nr + WFS_SEARCH_ANY_TILE;
 	u64 mask[2] = {~(u64)0, ~(u64)0};
 
 	if (key <= 1)
 		return WFS_TILE_ZERO;
-	if (first && try_value(rule, kernel, x, nr, largest, first, range_ret)) {
-		*hint = first;
-		reduce(rule, kernel, x, nr, largest, hint, range_ret);
+	if (first && try_value(s, x, nr, largest, first, range_ret)) {
+		found(s, x, nr, largest, first, range_ret);
 		return WFS_TILE_FITS;
 	}
 	if (nr_values > FEW_VALUES)
-		kernel->candidates(rule, x, largest, mask);
-	for (unsigned i = nr_values; i > 0; i--) {
+		s->kernel->candidates(rule, x, largest, mask);
+	for (unsigned i = nr_values; i > 0 && s->work < most_work; i--) {
 		if (i != first && mask[(i - 1) / 64] >> (i - 1) % 64 & 1 &&
-		    try_value(rule, kernel, x, nr, largest, i, range_ret)) {
-			*hint = i;
-			reduce(rule, kernel, x, nr, largest, hint, range_ret);
+		    try_value(s, x, nr, largest, i, range_ret)) {
+			found(s, x, nr, largest, i, range_ret);
 			return WFS_TILE_FITS;
 		}
 	}
-	if (!strict && search_with_misfits(rule, kernel, x, nr, key, hint, range_ret))
-		return WFS_TILE_FITS;
-	return WFS_TILE_MISFIT;
+	return s->misfit_work && search_with_misfits(s, x, nr, key, range_ret) ? WFS_TILE_FITS : WFS_TILE_MISFIT;
 }
 
 const struct wfs_search_kernel *wfs_search_kernel_for(enum wfs_cpu cpu)

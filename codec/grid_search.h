@@ -64,8 +64,10 @@ struct wfs_search_kernel {
 	void (*candidates)(const struct wfs_search_rule *rule, const u32 *x, u32 largest, u64 *mask);
 	/* The largest magnitude, rotated left by one: the sign at the bottom, a negative number before its opposite. */
 	u32 (*largest)(const u32 *x, size_t nr);
-	/* Cuts a range of scales to those that explain the words as well as the range's middle does. false: none. */
-	bool (*narrow)(const struct wfs_search_rule *rule, const u32 *x, size_t nr, struct wfs_scale_range *range);
+	/* Cuts a range of scales to those that explain the words as well as the range's middle does. false: none. Adds
+	 * the words looked at to *work, in steps of WFS_SEARCH_STEP. */
+	bool (*narrow)(const struct wfs_search_rule *rule, const u32 *x, size_t nr, struct wfs_scale_range *range,
+		       u64 *work);
 	/* The words' codes under a valid scale; returns how many words it does not give back. */
 	size_t (*assign)(const struct wfs_search_rule *rule, const u32 *x, size_t nr, u32 scale, u8 *code);
 };
@@ -82,11 +84,22 @@ enum wfs_tile_kind {
 	WFS_TILE_FITS,	 /* the range's scales explain every word or all but a few */
 	WFS_TILE_MISFIT, /* no scale does */
 };
-/* The scales of a tile's words x[0..nr), a multiple of WFS_SEARCH_STEP. *hint: number of the value that the largest
- * word of a similar tile was, or 0; becomes this tile's. strict: misfits are not looked for, which is quick for words
- * that are no grid's. Words that are found to be misfits become 0 in x. */
-enum wfs_tile_kind wfs_tile_search(const struct wfs_search_rule *rule, const struct wfs_search_kernel *kernel, u32 *x,
-				   size_t nr, bool strict, unsigned *hint, struct wfs_scale_range *range_ret);
+/* A search through tiles that are like each other. The work is bounded by counts of words, which are the same on every
+ * CPU: tiles that are nearly on a grid would cost a look at all words for each value otherwise. */
+struct wfs_search {
+	const struct wfs_search_rule *rule;
+	const struct wfs_search_kernel *kernel;
+	unsigned hint;	 /* number of the value that the largest word of the last tile was, or 0 */
+	u64 misfit_work; /* words that may still be looked at to find misfits; 0: they are not looked for, which is
+			  * quick for words that are no grid's */
+	u64 work;	 /* words looked at so far */
+};
+/* Words of work, for each word of a tile and for any tile, after which no more values are tried without misfits. One
+ * value takes WFS_DENSE_ROUNDS for each word at most, and reducing it some more. */
+enum { WFS_SEARCH_PASSES = 16, WFS_SEARCH_ANY_TILE = 1 << 14 };
+/* The scales of a tile's words x[0..nr), a multiple of WFS_SEARCH_STEP. Words that are found to be misfits become 0 in
+ * x. */
+enum wfs_tile_kind wfs_tile_search(struct wfs_search *search, u32 *x, size_t nr, struct wfs_scale_range *range_ret);
 
 /* Mantissa bits of the shortest scale in a range. */
 unsigned wfs_scale_bits(const struct wfs_scale_range *range);

@@ -69,7 +69,7 @@ static u32 largest_scalar(const u32 *x, size_t nr)
 
 /* One round over all words, but for ambiguous ones of a dense list. *all_ret: there were none of these. */
 static bool narrow_round(const struct wfs_search_rule *rule, const u32 *x, size_t nr, struct wfs_scale_range *range,
-			 bool *all_ret)
+			 bool *all_ret, u64 *work)
 {
 	const float inverse = 1 / wfs_f32_of_bits(range->low + (range->high - range->low) / 2);
 	const float doubt = wfs_range_doubt(range);
@@ -81,6 +81,7 @@ static bool narrow_round(const struct wfs_search_rule *rule, const u32 *x, size_
 		u32 low, high;
 		int32_t from, to;
 
+		*work += i % WFS_SEARCH_STEP ? 0 : WFS_SEARCH_STEP;
 		if (!(x[i] & MAGNITUDE))
 			continue;
 		value = wfs_nearest_value(rule, x[i] >> 31, number);
@@ -102,12 +103,13 @@ static bool narrow_round(const struct wfs_search_rule *rule, const u32 *x, size_
 	return out.low <= out.high;
 }
 
-static bool narrow_scalar(const struct wfs_search_rule *rule, const u32 *x, size_t nr, struct wfs_scale_range *range)
+static bool narrow_scalar(const struct wfs_search_rule *rule, const u32 *x, size_t nr, struct wfs_scale_range *range,
+			  u64 *work)
 {
 	bool all = false;
 
 	for (unsigned round = 0; round < WFS_DENSE_ROUNDS && !all; round++)
-		if (!narrow_round(rule, x, nr, range, &all))
+		if (!narrow_round(rule, x, nr, range, &all, work))
 			return false;
 	return true;
 }

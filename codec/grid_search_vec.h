@@ -176,7 +176,7 @@ INLINE vint scale_to(vint high, vflt value)
 
 INLINE bool narrow_round(const struct wfs_search_rule *rule, const unsigned op, const unsigned output,
 			 const bool looked_up, const bool dense, const u32 *x, size_t nr, struct wfs_scale_range *range,
-			 bool *all_ret)
+			 bool *all_ret, u64 *work)
 {
 	const vflt inverse = f_set(1 / wfs_f32_of_bits(range->low + (range->high - range->low) / 2));
 	const vint range_low = v_set(range->low), range_high = v_set(range->high);
@@ -206,11 +206,14 @@ INLINE bool narrow_round(const struct wfs_search_rule *rule, const unsigned op, 
 		low = scale_from(low, divisor);
 		high = scale_to(high, divisor);
 		misfit = m_or(v_gt(low, range_high), v_gt(range_low, high));
-		if (m_any(m_and(look, m_or(misfit, v_gt(v_set(1), f_bits(value))))))
+		if (m_any(m_and(look, m_or(misfit, v_gt(v_set(1), f_bits(value)))))) {
+			*work += i / WFS_SEARCH_STEP * WFS_SEARCH_STEP + WFS_SEARCH_STEP;
 			return false;
+		}
 		out_low = v_select(look, v_max(out_low, low), out_low);
 		out_high = v_select(look, v_min(out_high, high), out_high);
 	}
+	*work += nr;
 	range->low = v_reduce_max(out_low);
 	range->high = v_reduce_min(out_high);
 	*all_ret = !left_out;
@@ -218,15 +221,15 @@ INLINE bool narrow_round(const struct wfs_search_rule *rule, const unsigned op, 
 }
 
 INLINE bool narrow_as(const struct wfs_search_rule *rule, const unsigned op, const unsigned output,
-		      const bool looked_up, const u32 *x, size_t nr, struct wfs_scale_range *range)
+		      const bool looked_up, const u32 *x, size_t nr, struct wfs_scale_range *range, u64 *work)
 {
 	const bool may_be_dense = output == WFS_GRID_BF16 && !looked_up;
 	bool all = false;
 
 	if (!may_be_dense || !rule->dense)
-		return narrow_round(rule, op, output, looked_up, false, x, nr, range, &all);
+		return narrow_round(rule, op, output, looked_up, false, x, nr, range, &all, work);
 	for (unsigned round = 0; round < WFS_DENSE_ROUNDS && !all; round++)
-		if (!narrow_round(rule, op, output, false, true, x, nr, range, &all))
+		if (!narrow_round(rule, op, output, false, true, x, nr, range, &all, work))
 			return false;
 	return true;
 }
@@ -255,9 +258,9 @@ INLINE bool narrow_as(const struct wfs_search_rule *rule, const unsigned op, con
 	} while (0)
 
 TARGET static bool narrow_words(const struct wfs_search_rule *rule, const u32 *x, size_t nr,
-				struct wfs_scale_range *range)
+				struct wfs_scale_range *range, u64 *work)
 {
-#define CALL(op, output, looked_up) narrow_as(rule, op, output, looked_up, x, nr, range)
+#define CALL(op, output, looked_up) narrow_as(rule, op, output, looked_up, x, nr, range, work)
 	FOR_EACH_KIND(rule, CALL);
 #undef CALL
 }

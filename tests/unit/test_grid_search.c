@@ -156,8 +156,8 @@ static void check_tile(unsigned list, unsigned output, u32 scale, size_t nr)
 	u8 code[MAX_WORDS], raw[MAX_WORDS * 4], found[MAX_WORDS];
 	u32 x[MAX_WORDS], key;
 	u64 mask[2] = {~(u64)0, ~(u64)0};
+	struct wfs_search search = {.rule = &rule, .kernel = k};
 	struct wfs_scale_range range;
-	unsigned hint = 0;
 
 	random_tile(output, scale, nr, code, raw);
 	k->load(output, raw, nr, x);
@@ -172,7 +172,7 @@ static void check_tile(unsigned list, unsigned output, u32 scale, size_t nr)
 		k->candidates(&rule, x, key >> 1 | key << 31, mask);
 		CHECK_MSG(mask[(number - 1) / 64] >> (number - 1) % 64 & 1, "list %u, value %u", list, number);
 	}
-	enum wfs_tile_kind kind = wfs_tile_search(&rule, k, x, nr, true, &hint, &range);
+	enum wfs_tile_kind kind = wfs_tile_search(&search, x, nr, &range);
 	if (kind == WFS_TILE_ZERO) {
 		CHECK(key <= 1);
 		return;
@@ -235,9 +235,9 @@ static void test_misfits(void)
 
 	for (unsigned round = 0; round < 200; round++) {
 		u8 code[NR], raw[2 * NR], found[NR];
+		struct wfs_search search = {.rule = &rule, .kernel = kernel[0], .misfit_work = 1 << 20};
 		struct wfs_scale_range range;
 		u32 x[NR], scale;
-		unsigned hint = 0;
 
 		CHECK(make_rule(round % 2 ? WFS_LIST_E4M3 : WFS_LIST_INT4, WFS_GRID_NEAREST, WFS_GRID_BF16));
 		scale = random_scale(23, false);
@@ -249,11 +249,51 @@ static void test_misfits(void)
 			put_word(raw, WFS_GRID_BF16, at, wfs_bf16_nearest(wfs_f32_bits(stranger)));
 		}
 		kernel[0]->load(WFS_GRID_BF16, raw, NR, x);
-		CHECK(wfs_tile_search(&rule, kernel[0], x, NR, false, &hint, &range) == WFS_TILE_FITS);
+		CHECK(wfs_tile_search(&search, x, NR, &range) == WFS_TILE_FITS);
 		kernel[0]->load(WFS_GRID_BF16, raw, NR, x);
 		CHECK(kernel[0]->assign(&rule, x, NR, range.low + (range.high - range.low) / 2, found) <= STRANGERS);
 	}
 	PASS("misfits among words of a grid");
+}
+
+/* Words looked at for a tile of powers of two, which fit under many values of the list, but for some words: its last
+ * one, or others here and there; the same with every kernel. */
+static u64 work_for(const u32 *tile, size_t nr, u64 misfit_work)
+{
+	u64 first = 0;
+
+	for (unsigned k = 0; k < nr_kernels; k++) {
+		struct wfs_search search = {.rule = &rule, .kernel = kernel[k], .misfit_work = misfit_work};
+		struct wfs_scale_range range;
+		static u32 x[1 << 14];
+
+		memcpy(x, tile, nr * sizeof(*tile));
+		CHECK(wfs_tile_search(&search, x, nr, &range) == WFS_TILE_MISFIT);
+		CHECK(!k || search.work == first);
+		CHECK(search.misfit_work <= misfit_work && misfit_work - search.misfit_work <= search.work);
+		first = search.work;
+	}
+	return first;
+}
+
+static void test_work(void)
+{
+	enum { NR = 1 << 14, ONE_VALUE = 2 * (2 + WFS_DENSE_ROUNDS) * NR };
+	const u64 strict = WFS_SEARCH_PASSES * NR + WFS_SEARCH_ANY_TILE, misfit_work = 3 * NR;
+	static u32 x[NR];
+
+	CHECK(make_rule(WFS_LIST_E5M2, WFS_GRID_NEAREST, WFS_GRID_F32));
+	for (size_t i = 0; i < NR; i++)
+		x[i] = (u32)(127 - i % 8) << 23;
+	x[NR - 1] = 0x3f212345;
+	/* Without a bound: once through for each power of two in the list. */
+	CHECK(rule.nr_values[0] / 4 * (u64)NR > strict);
+	CHECK(work_for(x, NR, 0) >= strict && work_for(x, NR, 0) < strict + ONE_VALUE);
+	for (size_t i = 32; i < NR; i += 32)
+		x[i] = 0x3f012345 + (u32)(test_rand(&seed) >> 50);
+	CHECK(work_for(x, NR, UINT64_MAX / 2) > 2 * (misfit_work + ONE_VALUE));
+	CHECK(work_for(x, NR, misfit_work) < work_for(x, NR, 0) + misfit_work + ONE_VALUE);
+	PASS("work for tiles that are nearly on a grid is bounded");
 }
 
 /* Words of no grid are found out. */
@@ -262,16 +302,16 @@ static void test_ordinary(void)
 	unsigned fitting = 0;
 
 	for (unsigned round = 0; round < 2000; round++) {
+		struct wfs_search search = {.rule = &rule, .kernel = kernel[0]};
+		struct wfs_scale_range range;
 		u8 raw[32];
 		u32 x[16];
-		struct wfs_scale_range range;
-		unsigned hint = 0;
 
 		make_rule(round % WFS_NR_LISTS, WFS_GRID_NEAREST, WFS_GRID_BF16);
 		for (unsigned i = 0; i < 16; i++)
 			put_word(raw, WFS_GRID_BF16, i, 0x3c00 | (u32)(test_rand(&seed) >> 55));
 		kernel[0]->load(WFS_GRID_BF16, raw, 16, x);
-		fitting += wfs_tile_search(&rule, kernel[0], x, 16, true, &hint, &range) == WFS_TILE_FITS;
+		fitting += wfs_tile_search(&search, x, 16, &range) == WFS_TILE_FITS;
 	}
 	CHECK_MSG(fitting < 20, "%u of 2000", fitting);
 	PASS("ordinary words fit no list");
@@ -305,6 +345,7 @@ static void check_kernels(unsigned output)
 		const u32 scale = random_scale((unsigned)test_rand_below(&seed, 24), test_rand(&seed) & 1);
 		struct wfs_scale_range range[2];
 		const u32 key = kernel[0]->largest(x[0], nr), largest = key >> 1 | key << 31;
+		u64 work[2] = {0};
 		bool found;
 
 		memset(x[1], 0, sizeof(x[1]));
@@ -320,8 +361,9 @@ static void check_kernels(unsigned output)
 		range[0].high = WFS_MIN(scale + (u32)test_rand_below(&seed, 1 << 17), rule.valid.high);
 		if (range[0].low <= range[0].high) {
 			range[1] = range[0];
-			found = kernel[0]->narrow(&rule, x[0], nr, &range[0]);
-			CHECK(kernel[k]->narrow(&rule, x[0], nr, &range[1]) == found);
+			found = kernel[0]->narrow(&rule, x[0], nr, &range[0], &work[0]);
+			CHECK(kernel[k]->narrow(&rule, x[0], nr, &range[1], &work[1]) == found);
+			CHECK(work[0] == work[1] && work[0] >= WFS_SEARCH_STEP);
 			CHECK(!found || !memcmp(&range[0], &range[1], sizeof(range[0])));
 		}
 		if (scale >= rule.valid.low && scale <= rule.valid.high) {
@@ -356,6 +398,7 @@ int main(void)
 	test_long_lists();
 	test_tiles();
 	test_misfits();
+	test_work();
 	test_ordinary();
 	test_kernels();
 	return 0;
