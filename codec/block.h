@@ -8,6 +8,7 @@
 
 #include "geometry.h"
 #include "grid.h"
+#include "records.h"
 #include "split.h"
 #include "wide.h"
 
@@ -15,7 +16,36 @@
 struct wfs_coder {
 	u8 coding, word, rot, field;
 	u16 pool, grid;
+	u8 border[WFS_MAX_BORDERS];
 };
+/* What it decodes with: a pool, a wide pool, a grid. */
+static inline bool wfs_coding_is_split(unsigned coding)
+{
+	return coding == WFS_SPLIT || coding == WFS_GRID;
+}
+static inline bool wfs_coding_is_wide(unsigned coding)
+{
+	return coding == WFS_WIDE || coding == WFS_GRID_WIDE || coding == WFS_RECORDS;
+}
+static inline bool wfs_coding_is_grid(unsigned coding)
+{
+	return coding == WFS_GRID || coding == WFS_GRID_WIDE;
+}
+/* The split of the words that its pool codes: codes and the bytes of records are words of one byte. */
+static inline struct wfs_split wfs_coder_split(const struct wfs_coder *coder)
+{
+	const bool bytes = wfs_coding_is_grid(coder->coding) || coder->coding == WFS_RECORDS;
+
+	return wfs_split_make(bytes ? 1 : coder->word, coder->rot, coder->field);
+}
+/* The records of a coder of records. */
+static inline struct wfs_records wfs_coder_records(const struct wfs_coder *coder)
+{
+	struct wfs_records r = {.bytes = coder->word};
+
+	memcpy(r.border, coder->border, sizeof(r.border));
+	return r;
+}
 
 /* Bytes of the words cut by a block's borders (FORMAT.md 1.5). phase: place of the block's first byte in its word. */
 struct wfs_block_cut {
@@ -86,7 +116,7 @@ void wfs_encode_scratch_free(struct wfs_encode_scratch *scratch);
 /* Where a block lies. */
 struct wfs_place {
 	u64 raw_off;			     /* of its first byte in the file */
-	unsigned phase;			     /* place of that byte in its word */
+	u64 phase;			     /* bytes since a word began, of whatever coder */
 	const struct wfs_geometry *geometry; /* the file's matrices, or NULL */
 	/* Segments of a grid payload as they were stored once, instead of those that follow from the geometry; or NULL.
 	 */

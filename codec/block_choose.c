@@ -52,11 +52,10 @@ static u32 encode(struct wfs_chooser *c, unsigned coder, const struct wfs_place 
 		  u8 *comp)
 {
 	const struct wfs_coder *k = &c->plan->coder[coder];
-	const bool grid = k->coding == WFS_GRID || k->coding == WFS_GRID_WIDE;
 	const struct wfs_encode_tables tables = {
-		.grid = grid ? &c->plan->grid_encoder[k->grid] : NULL,
-		.split = k->coding == WFS_SPLIT || k->coding == WFS_GRID ? c->plan->encode_pool[k->pool] : NULL,
-		.wide = k->coding == WFS_WIDE || k->coding == WFS_GRID_WIDE ? c->plan->wide_encode_pool[k->pool] : NULL,
+		.grid = wfs_coding_is_grid(k->coding) ? &c->plan->grid_encoder[k->grid] : NULL,
+		.split = wfs_coding_is_split(k->coding) ? c->plan->encode_pool[k->pool] : NULL,
+		.wide = wfs_coding_is_wide(k->coding) ? c->plan->wide_encode_pool[k->pool] : NULL,
 	};
 
 	return (u32)wfs_payload_encode(k, &tables, c->cpu, place, raw, raw_len, comp, c->scratch);
@@ -108,7 +107,7 @@ struct wfs_choice wfs_block_choose(struct wfs_chooser *c, u64 region, u64 raw_of
 	const struct wfs_disk_region *g = &c->plan->region[region];
 	const struct wfs_place place = {
 		.raw_off = raw_off,
-		.phase = (unsigned)((g->phase + (raw_off - g->start)) % 8),
+		.phase = g->phase + (raw_off - g->start),
 		.geometry = &c->plan->geometry,
 	};
 	unsigned coder = WFS_CODER_CONSTANT;

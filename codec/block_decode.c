@@ -58,11 +58,18 @@ static const char *decode_constant(unsigned word, unsigned phase, const u8 *comp
 	return NULL;
 }
 
+/* The bytes of cut words to either end of the block. */
+static void put_edges(const u8 *edges, const struct wfs_block_cut *cut, u8 *raw, size_t raw_len)
+{
+	memcpy(raw, edges, cut->head);
+	memcpy(raw + raw_len - cut->tail, edges + cut->head, cut->tail);
+}
+
 static enum wfs_status decode_split(const struct wfs_coder *coder, const struct wfs_decode_pool *pool,
 				    const struct wfs_kernels *kernels, unsigned phase, const u8 *comp, size_t comp_len,
 				    u8 *raw, size_t raw_len, struct wfs_scratch *scratch, const char **reason_ret)
 {
-	const struct wfs_split s = wfs_split_make(coder->word, coder->rot, coder->field);
+	const struct wfs_split s = wfs_coder_split(coder);
 	const struct wfs_block_cut cut = wfs_block_cut(coder->word, phase, raw_len);
 	struct wfs_split_view v;
 	enum wfs_status status;
@@ -74,28 +81,34 @@ static enum wfs_status decode_split(const struct wfs_coder *coder, const struct 
 	status = kernels->split(&v, pool, s, raw + cut.head, scratch, reason_ret);
 	if (status != WFS_OK)
 		return status;
-	memcpy(raw, v.edges, cut.head);
-	memcpy(raw + raw_len - cut.tail, v.edges + cut.head, cut.tail);
+	put_edges(v.edges, &cut, raw, raw_len);
 	return WFS_OK;
 }
 
+/* Words, or the bytes of records. */
 static enum wfs_status decode_wide(const struct wfs_coder *coder, const struct wfs_wide_decode_pool *pool,
 				   const struct wfs_kernels *kernels, unsigned phase, const u8 *comp, size_t comp_len,
 				   u8 *raw, size_t raw_len, struct wfs_scratch *scratch, const char **reason_ret)
 {
-	const struct wfs_split s = wfs_split_make(coder->word, coder->rot, coder->field);
+	const struct wfs_split s = wfs_coder_split(coder);
 	const struct wfs_block_cut cut = wfs_block_cut(coder->word, phase, raw_len);
+	const bool records = coder->coding == WFS_RECORDS;
+	const size_t n = cut.nr_words * (records ? coder->word : 1u);
 	struct wfs_wide_view v;
 	enum wfs_status status;
 
-	status = wfs_wide_parse(comp, comp_len, s, pool, cut.nr_words, cut.head + cut.tail, &v, reason_ret);
+	status = wfs_wide_parse(comp, comp_len, s, pool, n, cut.head + cut.tail, &v, reason_ret);
 	if (status != WFS_OK)
 		return status;
-	status = kernels->wide(&v, pool, s, raw + cut.head, scratch, reason_ret);
+	status = kernels->wide(&v, pool, s, records ? scratch->part : raw + cut.head, scratch, reason_ret);
 	if (status != WFS_OK)
 		return status;
-	memcpy(raw, v.edges, cut.head);
-	memcpy(raw + raw_len - cut.tail, v.edges + cut.head, cut.tail);
+	if (records) {
+		const struct wfs_records r = wfs_coder_records(coder);
+
+		wfs_records_scatter(&r, scratch->part, cut.nr_words, raw + cut.head);
+	}
+	put_edges(v.edges, &cut, raw, raw_len);
 	return WFS_OK;
 }
 
@@ -104,7 +117,7 @@ static enum wfs_status decode_codes(const struct wfs_coder *coder, const struct 
 				    const struct wfs_kernels *kernels, const struct wfs_grid_view *v, const u8 *raw,
 				    struct wfs_scratch *scratch, const char **reason_ret)
 {
-	const struct wfs_split s = wfs_split_make(1, coder->rot, coder->field);
+	const struct wfs_split s = wfs_coder_split(coder);
 	struct wfs_split_view split;
 	struct wfs_wide_view wide;
 	enum wfs_status status;
@@ -146,8 +159,7 @@ static enum wfs_status decode_grid(const struct wfs_coder *coder, const struct w
 		*reason_ret = reason;
 		return WFS_BAD_DATA;
 	}
-	memcpy(raw, v.edges, cut.head);
-	memcpy(raw + raw_len - cut.tail, v.edges + cut.head, cut.tail);
+	put_edges(v.edges, &cut, raw, raw_len);
 	raw += cut.head;
 	kernels->grid(&v, tables->grid, scratch->code, scratch->scale, raw);
 	literal = v.literals;
@@ -176,6 +188,7 @@ enum wfs_status wfs_payload_decode(const struct wfs_coder *coder, const struct w
 		return decode_split(coder, tables->split, kernels, phase, comp, comp_len, raw, raw_len, scratch,
 				    reason_ret);
 	case WFS_WIDE:
+	case WFS_RECORDS:
 		return decode_wide(coder, tables->wide, kernels, phase, comp, comp_len, raw, raw_len, scratch,
 				   reason_ret);
 	case WFS_GRID:

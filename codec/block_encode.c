@@ -9,6 +9,7 @@
 struct wfs_encode_scratch {
 	struct wfs_encode_buffers buffers;
 	struct wfs_grid_buffers grid;
+	u8 part[WFS_MAX_BLOCK]; /* records in part order */
 	LZ4_stream_t lz4;
 };
 
@@ -57,6 +58,16 @@ static const struct wfs_encode_kernel *kernel_for(enum wfs_cpu cpu)
 	return kernel ? kernel : &wfs_encode_kernel_scalar;
 }
 
+/* The bytes of cut words behind a payload of len bytes, SIZE_MAX: there is none. Returns what both have. */
+static size_t append_edges(u8 *comp, size_t len, const struct wfs_block_cut *cut, const u8 *raw, size_t raw_len)
+{
+	if (len == SIZE_MAX)
+		return raw_len;
+	memcpy(comp + len, raw, cut->head);
+	memcpy(comp + len + cut->head, raw + raw_len - cut->tail, cut->tail);
+	return len + cut->head + cut->tail;
+}
+
 /* The words by the split coding, the bytes of cut words behind them. */
 static size_t split_encode(const struct wfs_encode_pool *pool, const struct wfs_encode_kernel *kernel, unsigned phase,
 			   const u8 *raw, size_t raw_len, u8 *comp, struct wfs_encode_buffers *buffers)
@@ -67,19 +78,15 @@ static size_t split_encode(const struct wfs_encode_pool *pool, const struct wfs_
 		return raw_len;
 	size_t len = wfs_split_encode(pool, kernel, raw + cut.head, cut.nr_words, comp, raw_len - cut.head - cut.tail,
 				      buffers);
-	if (len == SIZE_MAX)
-		return raw_len;
-	memcpy(comp + len, raw, cut.head);
-	memcpy(comp + len + cut.head, raw + raw_len - cut.tail, cut.tail);
-	return len + cut.head + cut.tail;
+	return append_edges(comp, len, &cut, raw, raw_len);
 }
 
 /* The same by the wide coding, whose segments follow the rows of matrices. */
 static size_t wide_encode(const struct wfs_wide_encode_pool *pool, unsigned word,
-			  const struct wfs_encode_kernel *kernel, const struct wfs_place *place, const u8 *raw,
-			  size_t raw_len, u8 *comp, struct wfs_encode_buffers *buffers)
+			  const struct wfs_encode_kernel *kernel, const struct wfs_place *place, unsigned phase,
+			  const u8 *raw, size_t raw_len, u8 *comp, struct wfs_encode_buffers *buffers)
 {
-	struct wfs_block_cut cut = wfs_block_cut(word, place->phase, raw_len);
+	struct wfs_block_cut cut = wfs_block_cut(word, phase, raw_len);
 	struct wfs_wide_groups groups;
 
 	if (!cut.nr_words)
@@ -87,19 +94,33 @@ static size_t wide_encode(const struct wfs_wide_encode_pool *pool, unsigned word
 	wfs_wide_groups_find(place->geometry, place->raw_off + cut.head, word, cut.nr_words, &groups);
 	size_t len = wfs_wide_encode(pool, kernel, &groups, raw + cut.head, cut.nr_words, comp,
 				     raw_len - cut.head - cut.tail, buffers);
-	if (len == SIZE_MAX)
+	return append_edges(comp, len, &cut, raw, raw_len);
+}
+
+/* The bytes of records in part order by the wide coding. */
+static size_t records_encode(const struct wfs_coder *coder, const struct wfs_wide_encode_pool *pool,
+			     const struct wfs_encode_kernel *kernel, unsigned phase, const u8 *raw, size_t raw_len,
+			     u8 *comp, struct wfs_encode_scratch *scratch)
+{
+	const struct wfs_records records = wfs_coder_records(coder);
+	struct wfs_block_cut cut = wfs_block_cut(coder->word, phase, raw_len);
+	struct wfs_wide_groups groups;
+
+	if (!cut.nr_words)
 		return raw_len;
-	memcpy(comp + len, raw, cut.head);
-	memcpy(comp + len + cut.head, raw + raw_len - cut.tail, cut.tail);
-	return len + cut.head + cut.tail;
+	wfs_records_gather(&records, raw + cut.head, cut.nr_words, scratch->part);
+	wfs_records_groups(&records, cut.nr_words, &groups);
+	size_t len = wfs_wide_encode(pool, kernel, &groups, scratch->part, cut.nr_words * coder->word, comp,
+				     raw_len - cut.head - cut.tail, &scratch->buffers);
+	return append_edges(comp, len, &cut, raw, raw_len);
 }
 
 /* The words as codes of a grid, these by the split or the wide coding. */
 static size_t grid_encode(const struct wfs_coder *coder, const struct wfs_encode_tables *tables, enum wfs_cpu cpu,
-			  const struct wfs_place *place, const u8 *raw, size_t raw_len, u8 *comp,
+			  const struct wfs_place *place, unsigned phase, const u8 *raw, size_t raw_len, u8 *comp,
 			  struct wfs_encode_scratch *scratch)
 {
-	const struct wfs_block_cut cut = wfs_block_cut(coder->word, place->phase, raw_len);
+	const struct wfs_block_cut cut = wfs_block_cut(coder->word, phase, raw_len);
 	size_t front, room, len;
 	struct wfs_wide_groups groups;
 
@@ -130,7 +151,7 @@ size_t wfs_payload_encode(const struct wfs_coder *coder, const struct wfs_encode
 			  const struct wfs_place *place, const u8 *raw, size_t raw_len, u8 *comp,
 			  struct wfs_encode_scratch *scratch)
 {
-	const unsigned phase = place->phase % coder->word;
+	const unsigned phase = (unsigned)(place->phase % coder->word);
 
 	if (raw_len > WFS_MAX_BLOCK)
 		return raw_len;
@@ -142,11 +163,13 @@ size_t wfs_payload_encode(const struct wfs_coder *coder, const struct wfs_encode
 	case WFS_SPLIT:
 		return split_encode(tables->split, kernel_for(cpu), phase, raw, raw_len, comp, &scratch->buffers);
 	case WFS_WIDE:
-		return wide_encode(tables->wide, coder->word, kernel_for(cpu), place, raw, raw_len, comp,
+		return wide_encode(tables->wide, coder->word, kernel_for(cpu), place, phase, raw, raw_len, comp,
 				   &scratch->buffers);
+	case WFS_RECORDS:
+		return records_encode(coder, tables->wide, kernel_for(cpu), phase, raw, raw_len, comp, scratch);
 	case WFS_GRID:
 	case WFS_GRID_WIDE:
-		return grid_encode(coder, tables, cpu, place, raw, raw_len, comp, scratch);
+		return grid_encode(coder, tables, cpu, place, phase, raw, raw_len, comp, scratch);
 	default:
 		return raw_len;
 	}

@@ -13,7 +13,32 @@ struct wfs_split wfs_class_split(enum wfs_class class)
 		[WFS_CLASS_E5M2] = {1, 1, 6}, [WFS_CLASS_I8] = {1, 0, 5},    [WFS_CLASS_I16] = {2, 0, 5},
 		[WFS_CLASS_I32] = {4, 0, 12}, [WFS_CLASS_BYTES] = {1, 0, 8},
 	};
+	class = WFS_MIN(class, WFS_CLASS_BYTES); /* records, too, are bytes as a whole */
 	return wfs_split_make(split[class].word, split[class].rot, split[class].field);
+}
+
+const struct wfs_records *wfs_class_records(enum wfs_class class)
+{
+	/* Each byte of a scale, packed scales and codes are parts of their own (ggml-common.h of ggml). */
+	static const struct wfs_records records[WFS_NR_RECORDS] = {
+		[WFS_CLASS_MXFP4 - WFS_FIRST_RECORDS] = {17, {1}},
+		[WFS_CLASS_Q4_0 - WFS_FIRST_RECORDS] = {18, {1, 2}},
+		[WFS_CLASS_Q4_1 - WFS_FIRST_RECORDS] = {20, {1, 2, 3, 4}},
+		[WFS_CLASS_Q5_0 - WFS_FIRST_RECORDS] = {22, {1, 2, 6}},
+		[WFS_CLASS_Q5_1 - WFS_FIRST_RECORDS] = {24, {1, 2, 3, 4, 8}},
+		[WFS_CLASS_Q8_0 - WFS_FIRST_RECORDS] = {34, {1, 2}},
+		[WFS_CLASS_NVFP4 - WFS_FIRST_RECORDS] = {36, {4}},
+		[WFS_CLASS_Q4_K - WFS_FIRST_RECORDS] = {144, {1, 2, 3, 4, 8, 12, 16}},
+	};
+
+	return class < WFS_FIRST_RECORDS ? NULL : &records[class - WFS_FIRST_RECORDS];
+}
+
+unsigned wfs_class_step(enum wfs_class class)
+{
+	const struct wfs_records *records = wfs_class_records(class);
+
+	return records ? records->bytes : wfs_class_split(class).word;
 }
 
 enum wfs_class wfs_class_of_dtype(const char *dtype)

@@ -86,7 +86,8 @@ static bool set_coders(struct section *s, const struct wfs_plan *plan)
 	for (u32 i = 0; d && i < plan->nr_coders; i++) {
 		const struct wfs_coder *c = &plan->coder[i];
 
-		d[i] = (struct wfs_disk_coder){c->coding, c->word, c->rot, c->field, c->pool, c->grid, 0};
+		d[i] = (struct wfs_disk_coder){c->coding, c->word, c->rot, c->field, c->pool, c->grid, {0}};
+		memcpy(d[i].border, c->border, sizeof(d[i].border));
 	}
 	return section_set(s, WFS_SECTION_CODERS, (u8 *)d, plan->nr_coders * sizeof(*d), true);
 }

@@ -91,22 +91,40 @@ enum wfs_status wfs_meta_parse_grids(struct wfs_meta *m, const struct wfs_meta_b
 	return WFS_OK;
 }
 
-static bool is_word(unsigned word)
+static bool is_word(unsigned coding, unsigned word)
 {
+	if (coding == WFS_RECORDS)
+		return word >= WFS_MIN_RECORD && word <= WFS_MAX_RECORD;
+	if (coding <= WFS_LZ4)
+		return word == 1;
 	return word == 1 || word == 2 || word == 4 || word == 8;
+}
+
+/* Whether the borders are as FORMAT.md 1.4 says. */
+static bool borders_valid(const struct wfs_disk_coder *d)
+{
+	unsigned last = 0;
+	bool ended = d->coding != WFS_RECORDS;
+
+	for (unsigned i = 0; i < WFS_MAX_BORDERS; i++) {
+		ended |= !d->border[i];
+		if (ended ? d->border[i] : d->border[i] <= last || d->border[i] >= d->word)
+			return false;
+		last = d->border[i];
+	}
+	return true;
 }
 
 static enum wfs_status check_coder(const struct wfs_meta *m, const struct wfs_disk_coder *d)
 {
 	const struct wfs_reader *r = m->reader;
-	const bool grid = d->coding == WFS_GRID || d->coding == WFS_GRID_WIDE;
-	const bool wide = d->coding == WFS_WIDE || d->coding == WFS_GRID_WIDE;
-	const bool split = grid || wide || d->coding == WFS_SPLIT;
-	const unsigned bits = 8 * (grid ? 1u : d->word);
+	const bool grid = wfs_coding_is_grid(d->coding), wide = wfs_coding_is_wide(d->coding);
+	const bool split = wide || wfs_coding_is_split(d->coding);
+	const unsigned bits = 8 * (grid || d->coding == WFS_RECORDS ? 1u : d->word);
 
-	if (d->coding > WFS_GRID_WIDE)
+	if (d->coding > WFS_RECORDS)
 		return wfs_fail(m->err, WFS_UNSUPPORTED, "a coder has a coding this version does not know");
-	if (!is_word(d->word) || d->zero || (!grid && d->grid) || (d->coding <= WFS_LZ4 && d->word != 1))
+	if (!is_word(d->coding, d->word) || !borders_valid(d) || (!grid && d->grid))
 		return wfs_meta_bad(m, "a coder is not valid");
 	if (!split && (d->rot || d->field || d->pool))
 		return wfs_meta_bad(m, "a coder is not valid");
@@ -141,9 +159,10 @@ enum wfs_status wfs_meta_parse_coders(struct wfs_meta *m, const struct wfs_meta_
 
 		if (status != WFS_OK)
 			return status;
-		r->coder[r->nr_coders] = (struct wfs_coder){d.coding, d.word, d.rot, d.field, d.pool, d.grid};
-		uses_grids |= d.coding == WFS_GRID || d.coding == WFS_GRID_WIDE;
-		uses_wide_pools |= d.coding == WFS_WIDE || d.coding == WFS_GRID_WIDE;
+		r->coder[r->nr_coders] = (struct wfs_coder){d.coding, d.word, d.rot, d.field, d.pool, d.grid, {0}};
+		memcpy(r->coder[r->nr_coders].border, d.border, sizeof(d.border));
+		uses_grids |= wfs_coding_is_grid(d.coding);
+		uses_wide_pools |= wfs_coding_is_wide(d.coding);
 	}
 	if (m->section[WFS_SECTION_GRIDS].comp && !uses_grids)
 		return wfs_meta_bad(m, "no coder uses the grids");

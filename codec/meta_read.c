@@ -102,7 +102,7 @@ static enum wfs_status check_region(const struct wfs_meta *m, const struct wfs_d
 		return wfs_fail(m->err, WFS_UNSUPPORTED, "a region has a kind this version does not know");
 	if (d->start != expected_start || !d->len || d->len > r->head.raw_len - expected_start)
 		return wfs_meta_bad(m, "the regions do not cover the original exactly");
-	if (d->zero0 || d->zero1 || d->phase > 7)
+	if (d->zero0 || d->zero1 || d->phase >= (coded ? WFS_MAX_RECORD : 8))
 		return wfs_meta_bad(m, "a region is not valid");
 	if (coded ? d->coder >= r->nr_coders || d->arg : d->coder)
 		return wfs_meta_bad(m, "a region's coder is not valid");

@@ -79,7 +79,7 @@ static bool spans_from_tensors(struct wfs_spans *spans, const struct wfs_tensors
 			.len = end - start,
 			.kind = WFS_REGION_CODED,
 			.class = (u8) class,
-			.phase = (u8)((start - t->raw_off) % wfs_class_split(class).word),
+			.phase = (u8)((start - t->raw_off) % wfs_class_step(class)),
 			.tensor = start == t->raw_off,
 		};
 
@@ -124,7 +124,7 @@ static enum wfs_status spans_from_file(struct wfs_spans *spans, struct wfs_geome
 /* Whether b's words go on where a's (long enough) left off; `between` bytes lie between them. */
 static bool words_go_on(const struct wfs_span *a, const struct wfs_span *b, u64 between)
 {
-	unsigned word = wfs_class_split(a->class).word;
+	unsigned word = wfs_class_step(a->class);
 
 	return a->class == b->class && a->grid == b->grid && (a->phase + a->len + between) % word == b->phase;
 }
@@ -270,10 +270,7 @@ static u16 add_wide_pool(struct wfs_plan *plan, const struct wfs_wide_pool *pool
 
 static u16 add_plain_coder(struct wfs_plan *plan, struct wfs_pool_plan *p)
 {
-	struct wfs_coder coder = {.coding = p->wide ? WFS_WIDE : WFS_SPLIT,
-				  .word = p->split.word,
-				  .rot = p->split.rot,
-				  .field = p->split.field};
+	struct wfs_coder coder = wfs_pool_coder(p);
 
 	coder.pool = p->wide ? add_wide_pool(plan, &p->wide_pool, &p->wide_encode_pool)
 			     : add_pool(plan, &p->pool, &p->encode_pool);

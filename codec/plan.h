@@ -142,5 +142,7 @@ struct wfs_pool_plan {
  * caller frees. */
 enum wfs_status wfs_pools_make(struct wfs_pools *pools, struct wfs_error *err);
 void wfs_pools_free(struct wfs_pools *pools);
+/* The coder that a pool serves, but for the pool's number. */
+struct wfs_coder wfs_pool_coder(const struct wfs_pool_plan *p);
 
 #endif

@@ -16,7 +16,8 @@ enum {
 	CUT_ALIGN = WFS_MAX_BLOCK,   /* pools change where blocks are cut anyway */
 	TRIAL_MAX_BYTES = 256 << 10, /* pools of less data have to prove themselves */
 	PREFETCH_STEP = 128 << 10,
-	SAMPLE_WORDS = 512, /* one is taken from each so many words, if the trainer takes them all */
+	SAMPLE_WORDS = 512,	   /* one is taken from each so many words, if the trainer takes them all */
+	RECORDS_SAMPLE = 64 << 10, /* bytes of records that are taken together, so that parts are segments */
 };
 
 _Static_assert((WFS_NR_CLASSES - 1) * MAX_POOLS_PER_CLASS <= WFS_MAX_POOLS, "readers accept every plan");
@@ -41,11 +42,28 @@ static void pool_free(struct wfs_pool_plan *p)
 	p->wide_encode_pool = NULL;
 }
 
+struct wfs_coder wfs_pool_coder(const struct wfs_pool_plan *p)
+{
+	const struct wfs_records *records = wfs_class_records(p->class);
+	struct wfs_coder coder = {
+		.coding = records   ? WFS_RECORDS
+			  : p->wide ? WFS_WIDE
+				    : WFS_SPLIT,
+		.word = (u8)wfs_class_step(p->class),
+		.rot = p->split.rot,
+		.field = p->split.field,
+	};
+
+	if (records)
+		memcpy(coder.border, records->border, sizeof(coder.border));
+	return coder;
+}
+
 /* Whether the wide coding serves a class: always where only bytes as a whole mean something, everything at level max.
  */
 static bool is_wide(const struct wfs_pools *pools, unsigned class)
 {
-	return class == WFS_CLASS_BYTES || (class != WFS_CLASS_NONE && pools->opts->level == WFS_LEVEL_MAX);
+	return class >= WFS_CLASS_BYTES || (class != WFS_CLASS_NONE && pools->opts->level == WFS_LEVEL_MAX);
 }
 
 /* ---- assigning ---- */
@@ -85,7 +103,7 @@ static bool assign(struct wfs_pools *pools, struct wfs_spans *out, struct class_
 
 	part.off += from;
 	part.len = len;
-	part.phase = (u8)((s->phase + from) % wfs_class_split(s->class).word);
+	part.phase = (u8)((s->phase + from) % wfs_class_step(s->class));
 	if (!c->open) {
 		c->pool = pools->nr++;
 		pools->plan[c->pool] = (struct wfs_pool_plan){.class = s->class, .first_span = out->nr};
@@ -168,11 +186,26 @@ static bool serves(const struct wfs_pools *pools, const struct wfs_pool_plan *p,
 	return s->class == p->class && s->pool == (u32)(p - pools->plan);
 }
 
+/* Whole words or records. */
 static u64 span_words(const struct wfs_span *s)
 {
-	unsigned word = wfs_class_split(s->class).word, head = (word - s->phase) % word;
+	unsigned word = wfs_class_step(s->class), head = (word - s->phase) % word;
 
 	return s->len > head ? (s->len - head) / word : 0;
+}
+
+/* Words or records that a sample stands for. */
+static u64 sample_step(enum wfs_class class)
+{
+	return wfs_class_records(class) ? RECORDS_SAMPLE / wfs_class_step(class) : SAMPLE_WORDS;
+}
+
+/* Samples that a trainer takes. */
+static u64 samples_wanted(enum wfs_class class)
+{
+	/* of records each is cut in segments of its own */
+	return wfs_class_records(class) ? (u64)WFS_WIDE_TRAIN_SEGMENTS * wfs_wide_segment_words(0) / RECORDS_SAMPLE
+					: WFS_TRAIN_SAMPLES;
 }
 
 /* Words that a sample wants, and where it starts: at or before `at`, not before `start`. */
@@ -208,7 +241,34 @@ struct trainers {
 	struct wfs_wide_trainer *wide;
 };
 
-/* Sample number index of a span. */
+/* Sample number index of a span of records: what the segments of a block are like. */
+static enum wfs_status add_records(const struct wfs_pools *pools, struct wfs_wide_trainer *trainer,
+				   const struct wfs_span *s, u64 index, struct wfs_error *err)
+{
+	const struct wfs_records *r = wfs_class_records(s->class);
+	const u64 first = index * sample_step(s->class),
+		  at = s->off + (r->bytes - s->phase) % r->bytes + first * r->bytes;
+	const size_t nr = (size_t)WFS_MIN(span_words(s) - first, sample_step(s->class));
+	u8 raw[RECORDS_SAMPLE], part[RECORDS_SAMPLE];
+	struct wfs_wide_groups groups;
+	enum wfs_status status = wfs_source_read(pools->source, raw, nr * r->bytes, at, err);
+
+	if (status != WFS_OK)
+		return status;
+	wfs_records_gather(r, raw, nr, part);
+	wfs_records_groups(r, nr, &groups);
+	for (unsigned g = 0; g < groups.nr; g++) {
+		const size_t end = g + 1 < groups.nr ? groups.group[g + 1].first : nr * r->bytes;
+
+		for (size_t k = groups.group[g].first, len; k < end; k += len) {
+			len = WFS_MIN(end - k, (size_t)groups.group[g].seg_len);
+			wfs_wide_trainer_add(trainer, part + k, len);
+		}
+	}
+	return WFS_OK;
+}
+
+/* Sample number index of a span of words. */
 static enum wfs_status add_sample(const struct wfs_pools *pools, struct trainers *trainers, const struct wfs_span *s,
 				  u64 index, struct wfs_error *err)
 {
@@ -246,20 +306,22 @@ static enum wfs_status add_samples(const struct wfs_pools *pools, const struct w
 
 	for (size_t i = p->first_span; i <= p->last_span; i++)
 		if (serves(pools, p, &pools->spans->span[i])) {
-			total += WFS_CEIL_DIV(span_words(&pools->spans->span[i]), (u64)SAMPLE_WORDS);
+			total += WFS_CEIL_DIV(span_words(&pools->spans->span[i]), sample_step(p->class));
 			prefetch(pools->source, &pools->spans->span[i]);
 		}
-	wanted = WFS_MIN(total, (u64)WFS_TRAIN_SAMPLES);
+	wanted = WFS_MIN(total, samples_wanted(p->class));
 	for (size_t i = p->first_span; i <= p->last_span; i++) {
 		const struct wfs_span *s = &pools->spans->span[i];
-		u64 nr = WFS_CEIL_DIV(span_words(s), (u64)SAMPLE_WORDS);
+		u64 nr = WFS_CEIL_DIV(span_words(s), sample_step(p->class));
 
 		if (!serves(pools, p, s))
 			continue;
 		/* Sample k of the pool is number k * total / wanted of all; total * 6,000 fits 64 bits up to 2^62
 		 * bytes. */
 		for (; k < wanted && k * total / wanted < before + nr && status == WFS_OK; k++)
-			status = add_sample(pools, trainers, s, k * total / wanted - before, err);
+			status = wfs_class_records(p->class)
+					 ? add_records(pools, trainers->wide, s, k * total / wanted - before, err)
+					 : add_sample(pools, trainers, s, k * total / wanted - before, err);
 		before += nr;
 	}
 	return status;
@@ -272,10 +334,7 @@ static enum wfs_status span_gain(const struct wfs_pools *pools, const struct wfs
 				 u8 *buf, struct wfs_encode_scratch *scratch, u64 *gain, struct wfs_error *err)
 {
 	const struct wfs_coder lz4 = {.coding = WFS_LZ4, .word = 1};
-	const struct wfs_coder coder = {.coding = p->wide ? WFS_WIDE : WFS_SPLIT,
-					.word = p->split.word,
-					.rot = p->split.rot,
-					.field = p->split.field};
+	const struct wfs_coder coder = wfs_pool_coder(p);
 	const struct wfs_encode_tables tables = {.split = p->encode_pool, .wide = p->wide_encode_pool};
 	u64 block = (u64)1 << pools->opts->block_log2, len;
 	struct wfs_place place;
@@ -288,9 +347,8 @@ static enum wfs_status span_gain(const struct wfs_pools *pools, const struct wfs
 		status = wfs_source_read(pools->source, buf, (size_t)len, at, err);
 		if (status != WFS_OK)
 			return status;
-		place = (struct wfs_place){.raw_off = at,
-					   .phase = (unsigned)((s->phase + (at - s->off)) % 8),
-					   .geometry = pools->geometry};
+		place = (struct wfs_place){
+			.raw_off = at, .phase = s->phase + (at - s->off), .geometry = pools->geometry};
 		plain = wfs_payload_encode(&lz4, &tables, pools->opts->cpu, &place, buf, (size_t)len, buf + block,
 					   scratch);
 		coded = wfs_payload_encode(&coder, &tables, pools->opts->cpu, &place, buf, (size_t)len, buf + block,

@@ -180,7 +180,7 @@ static bool push_part(struct wfs_spans *out, const struct wfs_span *s, u64 from,
 
 	part.off = s->off + from;
 	part.len = len;
-	part.phase = (u8)((s->phase + from) % wfs_class_split(s->class).word);
+	part.phase = (u8)((s->phase + from) % wfs_class_step(s->class));
 	part.tensor = s->tensor && len == s->len;
 	return !len || wfs_spans_push(out, &part);
 }

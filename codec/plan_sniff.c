@@ -34,12 +34,12 @@ enum {
 
 struct mark {
 	u64 off;
-	u8 reading; /* from off on */
+	u16 reading; /* from off on */
 };
 struct window {
 	u64 off;
 	u32 len;
-	u8 first, last; /* readings at its ends, or ANY */
+	u16 first, last; /* readings at its ends, or ANY */
 	unsigned nr_marks;
 	struct mark mark[MAX_PIECES];
 };
@@ -50,10 +50,10 @@ struct batch {
 	const struct wfs_span *span;
 	u64 first_cell;
 	size_t nr_cells, nr_windows;
-	u8 before; /* reading of the cell before the first one, or ANY */
+	u16 before; /* reading of the cell before the first one, or ANY */
 	u32 (*cost)[WFS_NR_READINGS];
-	u8 (*from)[WFS_NR_READINGS];
-	u8 *label;
+	u16 (*from)[WFS_NR_READINGS];
+	u16 *label;
 	struct window *window;	 /* BATCH_CELLS + 2 */
 	struct wfs_error *error; /* BATCH_CELLS + 2: of the jobs */
 };
@@ -71,8 +71,8 @@ static unsigned cheapest_of(const u64 *cost)
 
 /* The cheapest sequence of readings for nr samples. before: the reading in front of them, last: the last one's, or ANY.
  * from: scratch. */
-static void label_samples(const u32 (*cost)[WFS_NR_READINGS], u8 (*from)[WFS_NR_READINGS], size_t nr, u64 change,
-			  unsigned before, unsigned last, u8 *label_ret)
+static void label_samples(const u32 (*cost)[WFS_NR_READINGS], u16 (*from)[WFS_NR_READINGS], size_t nr, u64 change,
+			  unsigned before, unsigned last, u16 *label_ret)
 {
 	u64 sum[WFS_NR_READINGS];
 	unsigned r;
@@ -84,13 +84,13 @@ static void label_samples(const u32 (*cost)[WFS_NR_READINGS], u8 (*from)[WFS_NR_
 		u64 moved = sum[best] + change;
 
 		for (r = 0; r < WFS_NR_READINGS; r++) {
-			from[i][r] = (u8)(sum[r] <= moved ? r : best);
+			from[i][r] = (u16)(sum[r] <= moved ? r : best);
 			sum[r] = WFS_MIN(sum[r], moved) + cost[i][r];
 		}
 	}
 	r = last == ANY ? cheapest_of(sum) : last;
 	for (size_t i = nr; i--;) {
-		label_ret[i] = (u8)r;
+		label_ret[i] = (u16)r;
 		r = from[i][r];
 	}
 }
@@ -165,8 +165,8 @@ static struct wfs_sample piece_of(const struct window *w, const u8 *raw, unsigne
 
 /* Where pieces i and i + 1 change readings. The pieces beyond them tell what the readings' words are like, for they
  * have no other words among them. cost: scratch for both. */
-static u64 find_border(struct wfs_sniffer *sniffer, const struct window *w, const u8 *raw, unsigned nr, const u8 *label,
-		       unsigned i, u16 (*cost)[2 * WFS_MAX_SAMPLE])
+static u64 find_border(struct wfs_sniffer *sniffer, const struct window *w, const u8 *raw, unsigned nr,
+		       const u16 *label, unsigned i, u16 (*cost)[2 * WFS_MAX_SAMPLE])
 {
 	unsigned left = i && label[i - 1] == label[i] ? i - 1 : i;
 	unsigned right = i + 2 < nr && label[i + 2] == label[i + 1] ? i + 2 : i + 1;
@@ -191,7 +191,7 @@ static enum wfs_status window_mark(const struct wfs_source *source, struct windo
 				   u8 *raw, u16 (*border_cost)[2 * WFS_MAX_SAMPLE], struct wfs_error *err)
 {
 	unsigned nr = WFS_MAX(w->len / WFS_SAMPLE, 1u);
-	u8 label[MAX_PIECES], from[MAX_PIECES][WFS_NR_READINGS];
+	u16 label[MAX_PIECES], from[MAX_PIECES][WFS_NR_READINGS];
 	u32 cost[MAX_PIECES][WFS_NR_READINGS];
 	enum wfs_status status = wfs_source_read(source, raw, w->len, w->off, err);
 
@@ -231,7 +231,7 @@ static void mark_window(void *ctx, size_t index)
 static void add_window(struct batch *b, u64 off, u64 end, unsigned first, unsigned last)
 {
 	b->window[b->nr_windows++] =
-		(struct window){.off = off, .len = (u32)(end - off), .first = (u8)first, .last = (u8)last};
+		(struct window){.off = off, .len = (u32)(end - off), .first = (u16)first, .last = (u16)last};
 }
 
 /* is_last: no cell of the span follows. */
@@ -257,14 +257,14 @@ static void add_windows(struct batch *b, bool is_last)
 /* Appends bytes from..to-1 of the span, read in one way. A scrap goes with the part before. */
 static bool push_part(struct wfs_spans *out, const struct wfs_span *span, u64 from, u64 to, unsigned reading)
 {
-	struct wfs_reading way = wfs_reading[reading];
-	unsigned word = wfs_class_split(way.class).word;
+	struct wfs_reading way = wfs_reading_get(reading);
+	unsigned step = wfs_class_step(way.class);
 	struct wfs_span part = {
 		.off = from,
 		.len = to - from,
 		.kind = WFS_REGION_CODED,
 		.class = way.class,
-		.phase = (u8)((from + word - way.at) % word),
+		.phase = (u8)((from + step - way.at) % step),
 		.tensor = span->tensor && from == span->off && to == span->off + span->len,
 	};
 
@@ -370,7 +370,7 @@ enum wfs_status wfs_spans_sniff(const struct wfs_source *source, unsigned nr_thr
 		.source = source,
 		.cost = malloc(BATCH_CELLS * sizeof(*b.cost)),
 		.from = malloc(BATCH_CELLS * sizeof(*b.from)),
-		.label = malloc(BATCH_CELLS),
+		.label = malloc(BATCH_CELLS * sizeof(*b.label)),
 		.window = malloc((BATCH_CELLS + 2) * sizeof(*b.window)),
 		.error = malloc((BATCH_CELLS + 2) * sizeof(*b.error)),
 	};

@@ -118,13 +118,10 @@ enum wfs_status wfs_block_decode(const struct wfs_reader *reader, const struct w
 				 void *raw, struct wfs_scratch *scratch, unsigned flags, struct wfs_error *err)
 {
 	const struct wfs_coder *coder = &reader->coder[block->coder];
-	const bool grid = coder->coding == WFS_GRID || coder->coding == WFS_GRID_WIDE;
-	const bool wide = coder->coding == WFS_WIDE || coder->coding == WFS_GRID_WIDE;
-	const bool split = coder->coding == WFS_SPLIT || coder->coding == WFS_GRID;
 	const struct wfs_decode_tables tables = {
-		.split = split ? reader->pool[coder->pool] : NULL,
-		.wide = wide ? reader->wide_pool[coder->pool] : NULL,
-		.grid = grid ? &reader->grid[coder->grid] : NULL,
+		.split = wfs_coding_is_split(coder->coding) ? reader->pool[coder->pool] : NULL,
+		.wide = wfs_coding_is_wide(coder->coding) ? reader->wide_pool[coder->pool] : NULL,
+		.grid = wfs_coding_is_grid(coder->coding) ? &reader->grid[coder->grid] : NULL,
 	};
 	const char *reason = NULL;
 	enum wfs_status status = wfs_payload_decode(coder, &tables, &reader->kernels, block->phase, comp,

@@ -58,12 +58,10 @@ static bool tables_make(struct wfs_reencoder *r, const struct stored_pools *pool
 {
 	for (u32 i = 0; i < r->reader->nr_coders; i++) {
 		const struct wfs_coder *c = &r->reader->coder[i];
-		const bool grid = c->coding == WFS_GRID || c->coding == WFS_GRID_WIDE;
-		const bool split = c->coding == WFS_GRID || c->coding == WFS_SPLIT;
-		const bool wide = c->coding == WFS_GRID_WIDE || c->coding == WFS_WIDE;
-		const struct wfs_split s = wfs_split_make(grid ? 1 : c->word, c->rot, c->field);
+		const bool split = wfs_coding_is_split(c->coding), wide = wfs_coding_is_wide(c->coding);
+		const struct wfs_split s = wfs_coder_split(c);
 
-		if (grid)
+		if (wfs_coding_is_grid(c->coding))
 			r->tables[i].grid = &r->grid[c->grid];
 		if (split)
 			r->tables[i].split = wfs_encode_pool_new(&pools->pool[c->pool], s);
@@ -187,7 +185,7 @@ size_t wfs_block_reencode(struct wfs_reencoder *reencoder, const struct wfs_bloc
 {
 	struct wfs_place place = {.raw_off = block->raw_off, .phase = block->phase, .geometry = &reencoder->geometry};
 
-	if (block->coding == WFS_GRID || block->coding == WFS_GRID_WIDE)
+	if (wfs_coding_is_grid(block->coding))
 		load_segments(reencoder, block, &place);
 
 	return wfs_payload_encode(&reencoder->reader->coder[block->coder], &reencoder->tables[block->coder],

@@ -1,6 +1,5 @@
 /* sniff.c - the cost of each way to read a sample of unknown bytes. */
 #include "sniff.h"
-#include "block.h"
 #include "log2_fixed.h"
 #include "wide.h"
 
@@ -15,7 +14,7 @@ enum {
 };
 
 /* Those that give way to others come last. */
-const struct wfs_reading wfs_reading[WFS_NR_READINGS] = {
+static const struct wfs_reading word_reading[WFS_NR_WORD_READINGS] = {
 	{WFS_CLASS_NONE, 0}, {WFS_CLASS_BF16, 0},  {WFS_CLASS_BF16, 1}, {WFS_CLASS_F16, 0},  {WFS_CLASS_F16, 1},
 	{WFS_CLASS_F32, 0},  {WFS_CLASS_F32, 1},   {WFS_CLASS_F32, 2},	{WFS_CLASS_F32, 3},  {WFS_CLASS_F64, 0},
 	{WFS_CLASS_F64, 1},  {WFS_CLASS_F64, 2},   {WFS_CLASS_F64, 3},	{WFS_CLASS_F64, 4},  {WFS_CLASS_F64, 5},
@@ -23,6 +22,17 @@ const struct wfs_reading wfs_reading[WFS_NR_READINGS] = {
 	{WFS_CLASS_I16, 0},  {WFS_CLASS_I16, 1},   {WFS_CLASS_I32, 0},	{WFS_CLASS_I32, 1},  {WFS_CLASS_I32, 2},
 	{WFS_CLASS_I32, 3},  {WFS_CLASS_BYTES, 0},
 };
+
+struct wfs_reading wfs_reading_get(unsigned number)
+{
+	unsigned class = WFS_FIRST_RECORDS;
+
+	if (number < WFS_NR_WORD_READINGS)
+		return word_reading[number];
+	for (number -= WFS_NR_WORD_READINGS; number >= wfs_class_step(class); class ++)
+		number -= wfs_class_step(class);
+	return (struct wfs_reading){(u8) class, (u8)number};
+}
 
 struct wfs_sniffer *wfs_sniffer_new(void)
 {
@@ -88,9 +98,7 @@ static void alphabet_add(struct alphabet *a, u32 count, unsigned nr)
 	a->literals += (nr - coded - tail) * count;
 }
 
-/* Cost of nr words whose values are counted in hist (nr_values is a multiple of 4); symbols, tail: room of the table.
- */
-static u64 counts_cost(const u16 *hist, size_t nr_values, u64 nr, unsigned symbols, unsigned tail, unsigned word)
+u64 wfs_sniff_counts(const u16 *hist, size_t nr_values, u64 nr, unsigned symbols, unsigned tail, unsigned word)
 {
 	struct alphabet a = {.symbols = symbols, .tail = tail};
 	u16 values[COUNTS] = {0};
@@ -125,7 +133,7 @@ static bool top_bytes_save(struct wfs_sniffer *sniffer, struct wfs_split s, unsi
 			sum[v] = (u16)(sum[v] + sniffer->byte_hist[place][v]);
 	for (unsigned v = 0; v < 256; v++)
 		nr += sum[v];
-	cost = counts_cost(sum, 256, nr, 256, 0, 1);
+	cost = wfs_sniff_counts(sum, 256, nr, 256, 0, 1);
 	return cost + nr * s.word * (WFS_SNIFF_PLAIN / MIN_SAVED) < nr * WFS_SNIFF_PLAIN;
 }
 
@@ -176,7 +184,7 @@ static u64 words_cost(struct wfs_sniffer *sniffer, enum wfs_class class, const u
 		rest += part * rest_bits(s, raw + i * s.word, part);
 	}
 	count_fields(sniffer, s, raw, nr);
-	return WFS_SNIFF_UNIT * rest + counts_cost(sniffer->hist, (size_t)1 << s.field, nr, symbols, tail, s.word);
+	return WFS_SNIFF_UNIT * rest + wfs_sniff_counts(sniffer->hist, (size_t)1 << s.field, nr, symbols, tail, s.word);
 }
 
 /* Classes that have to save one part in this more where another one serves: words of 16 bits with few exponents are
@@ -189,12 +197,13 @@ static unsigned second_choice(enum wfs_class class)
 void wfs_sniff_costs(struct wfs_sniffer *sniffer, const struct wfs_sample *sample, u32 *cost_ret)
 {
 	const u64 plain = (u64)sample->len * WFS_SNIFF_PLAIN;
+	u64 least = plain;
 	bool served = false;
 
 	cost_ret[0] = wfs_sniff_lz4(sniffer, sample->raw, sample->len);
 	count_bytes(sniffer, sample);
-	for (unsigned r = 1; r < WFS_NR_READINGS; r++) {
-		struct wfs_reading way = wfs_reading[r];
+	for (unsigned r = 1; r < WFS_NR_WORD_READINGS; r++) {
+		struct wfs_reading way = word_reading[r];
 		struct wfs_split s = wfs_class_split(way.class);
 		struct wfs_block_cut cut = words_of(way, sample);
 		u64 cost = 2 * plain;
@@ -207,31 +216,42 @@ void wfs_sniff_costs(struct wfs_sniffer *sniffer, const struct wfs_sample *sampl
 		else
 			served |= cost < plain - plain / WFS_SNIFF_MIN_GAIN;
 		cost_ret[r] = (u32)WFS_MIN(cost, 2 * plain);
+		least = WFS_MIN(least, cost);
 	}
+	wfs_sniff_records(sniffer, sample, plain - least, cost_ret + WFS_NR_WORD_READINGS);
 }
 
 /* ---- single bytes ---- */
 
-void wfs_sniff_bytes(struct wfs_sniffer *sniffer, unsigned reading, const struct wfs_sample *sample,
-		     const struct wfs_sample *part, u16 *cost_ret)
+void wfs_sniff_value_costs(struct wfs_sniffer *sniffer, size_t nr_values, u64 nr, unsigned rest_bits, unsigned word)
 {
-	struct wfs_reading way = wfs_reading[reading];
-	struct wfs_split s = wfs_class_split(way.class);
-	struct wfs_block_cut cut = words_of(way, sample);
-	unsigned rest = WFS_SNIFF_UNIT * (8u * s.word - s.field);
-
-	for (size_t i = 0; i < part->len; i++)
-		cost_ret[i] = WFS_SNIFF_PLAIN;
-	if (reading == WFS_CLASS_NONE)
-		return;
-	count_fields(sniffer, s, sample->raw + cut.head, cut.nr_words);
-	for (unsigned v = 0; v < 1u << s.field; v++) {
+	for (size_t v = 0; v < nr_values; v++) {
 		u32 count = sniffer->hist[v], bits = SELDOM_BITS * 65536;
 
 		if (count)
-			bits = wfs_log2_q16((u32)cut.nr_words) - wfs_log2_q16(count);
-		sniffer->cost[v] = (u16)((rest + bits / (65536 / WFS_SNIFF_UNIT)) / s.word);
+			bits = wfs_log2_q16((u32)nr) - wfs_log2_q16(count);
+		sniffer->cost[v] = (u16)((WFS_SNIFF_UNIT * rest_bits + bits / (65536 / WFS_SNIFF_UNIT)) / word);
 	}
+}
+
+void wfs_sniff_bytes(struct wfs_sniffer *sniffer, unsigned reading, const struct wfs_sample *sample,
+		     const struct wfs_sample *part, u16 *cost_ret)
+{
+	struct wfs_reading way = wfs_reading_get(reading);
+	struct wfs_split s = wfs_class_split(way.class);
+	struct wfs_block_cut cut;
+
+	for (size_t i = 0; i < part->len; i++)
+		cost_ret[i] = WFS_SNIFF_PLAIN;
+	if (reading == WFS_NO_READING)
+		return;
+	if (reading >= WFS_NR_WORD_READINGS) {
+		wfs_sniff_record_bytes(sniffer, way, sample, part, cost_ret);
+		return;
+	}
+	cut = words_of(way, sample);
+	count_fields(sniffer, s, sample->raw + cut.head, cut.nr_words);
+	wfs_sniff_value_costs(sniffer, (size_t)1 << s.field, cut.nr_words, 8u * s.word - s.field, s.word);
 	cut = words_of(way, part);
 	for (size_t i = cut.head; i < part->len - cut.tail; i++)
 		cost_ret[i] = sniffer->cost[field_at(s, part->raw + cut.head + (i - cut.head) / s.word * s.word)];

@@ -22,6 +22,8 @@ struct wfs_scratch {
 		_Alignas(64) u8 escape[WFS_MAX_BLOCK + 2 * WFS_VECTOR_SLACK];
 		/* of the tiles of a grid, once its codes are decoded */
 		float scale[WFS_GRID_MAX_TILES + WFS_GRID_SCALE_SLACK];
+		/* records in part order, which the wide coding has decoded */
+		u8 part[WFS_MAX_BLOCK];
 	};
 	/* the codes of a grid */
 	_Alignas(64) u8 code[WFS_GRID_MAX_WORDS + WFS_GRID_CODE_SLACK];

@@ -108,7 +108,8 @@ enum wfs_coding {
 	WFS_SPLIT = 3,
 	WFS_GRID = 4,
 	WFS_WIDE = 5,
-	WFS_GRID_WIDE = 6
+	WFS_GRID_WIDE = 6,
+	WFS_RECORDS = 7
 };
 enum wfs_region_kind { WFS_REGION_CODED = 1, WFS_REGION_CONSTANT = 2, WFS_REGION_COPY = 3 };
 

@@ -105,9 +105,10 @@ _Static_assert(offsetof(struct wfs_disk_region, arg) == 24, "region layout");
 struct wfs_disk_coder {
 	u8 coding, word, rot, field;
 	u16 pool, grid;
-	u64 zero;
+	u8 border[8];
 };
 _Static_assert(sizeof(struct wfs_disk_coder) == 16, "coder layout");
 _Static_assert(offsetof(struct wfs_disk_coder, pool) == 4, "coder layout");
+_Static_assert(offsetof(struct wfs_disk_coder, border) == 8, "coder layout");
 
 #endif

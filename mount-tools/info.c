@@ -9,7 +9,7 @@ const char *coding_name(unsigned coding)
 {
 	static const char *const names[NR_CODINGS] = {
 		[WFS_STORED] = "stored", [WFS_LZ4] = "lz4",   [WFS_CONSTANT] = "constant",   [WFS_SPLIT] = "split",
-		[WFS_GRID] = "grid",	 [WFS_WIDE] = "wide", [WFS_GRID_WIDE] = "grid-wide",
+		[WFS_GRID] = "grid",	 [WFS_WIDE] = "wide", [WFS_GRID_WIDE] = "grid-wide", [WFS_RECORDS] = "records",
 	};
 	return coding < NR_CODINGS ? names[coding] : "unknown";
 }

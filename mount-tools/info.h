@@ -5,7 +5,7 @@
 #include "json_out.h"
 #include "util.h"
 
-enum { NR_CODINGS = WFS_GRID_WIDE + 1, DTYPE_TEXT_BYTES = 16 };
+enum { NR_CODINGS = WFS_RECORDS + 1, DTYPE_TEXT_BYTES = 16 };
 
 struct info_opts {
 	bool json, tensors;

@@ -1,14 +1,15 @@
-/* fuzz_block.c - any bytes as tables and a payload of the split, wide or grid coding: every decoder must give the same
- * bytes or the same refusal for the same reason, and touch nothing outside its buffers.
+/* fuzz_block.c - any bytes as tables and a payload of the split, wide or grid coding or of records: every decoder must
+ * give the same bytes or the same refusal for the same reason, and touch nothing outside its buffers.
  *
- * Input: u8 {word_log2 : 2, rot : 1, kind : 2}, u8 field, u8 phase, u24 raw_len; of kinds 2 and 3 a grid, which tells
- * the size of words, too; one pool, of kinds 1 and 3 a wide one; the payload.
+ * Input: u8 {word_log2 : 2, rot : 1, kind : 3}, u8 field, u8 phase, u24 raw_len; of kinds 2 and 3 a grid, which tells
+ * the size of words, too, of kind 4 u8 {bytes of a record}, u8 border[8]; one pool, of kinds 1, 3 and 4 a wide one; the
+ * payload.
  */
 #include "fuzz.h"
 #include "block.h"
 
 enum { INPUT_HEADER = 6 };
-enum kind { SPLIT, WIDE, GRID, GRID_WIDE };
+enum kind { SPLIT, WIDE, GRID, GRID_WIDE, RECORDS, NR_KINDS };
 
 struct input {
 	struct wfs_coder coder;
@@ -68,6 +69,24 @@ static size_t take_grid(struct input *in, const uint8_t *data, size_t size, stru
 	in->coder.word = (u8)wfs_grid_word_bytes(grid.output);
 	return used;
 }
+/* The same for the cut of records. */
+static size_t take_records(struct input *in, const uint8_t *data, size_t size)
+{
+	unsigned last = 0;
+	bool ended = false;
+
+	if (size < 1 + WFS_MAX_BORDERS || data[0] < WFS_MIN_RECORD)
+		return 0;
+	in->coder.word = data[0];
+	memcpy(in->coder.border, data + 1, WFS_MAX_BORDERS);
+	for (unsigned i = 0; i < WFS_MAX_BORDERS; i++) {
+		ended |= !in->coder.border[i];
+		if (ended ? in->coder.border[i] : in->coder.border[i] <= last || in->coder.border[i] >= data[0])
+			return 0;
+		last = in->coder.border[i];
+	}
+	return 1 + WFS_MAX_BORDERS;
+}
 static size_t take_split_pool(struct input *in, const uint8_t *data, size_t size)
 {
 	const unsigned word = in->coder.coding == WFS_GRID ? 1 : in->coder.word;
@@ -90,7 +109,7 @@ static size_t take_split_pool(struct input *in, const uint8_t *data, size_t size
 static size_t take_wide_pool(struct input *in, const uint8_t *data, size_t size)
 {
 	struct wfs_wide_pool *pool = malloc(sizeof(*pool));
-	const unsigned bits = in->coder.coding == WFS_GRID_WIDE ? 8u : 8u * in->coder.word;
+	const unsigned bits = in->coder.coding == WFS_WIDE ? 8u * in->coder.word : 8u;
 	const char *reason = NULL;
 	size_t used = 0;
 
@@ -110,15 +129,17 @@ static size_t take_wide_pool(struct input *in, const uint8_t *data, size_t size)
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
 	static const u8 coding[] = {
-		[SPLIT] = WFS_SPLIT, [WIDE] = WFS_WIDE, [GRID] = WFS_GRID, [GRID_WIDE] = WFS_GRID_WIDE};
+		[SPLIT] = WFS_SPLIT,	     [WIDE] = WFS_WIDE,	      [GRID] = WFS_GRID,
+		[GRID_WIDE] = WFS_GRID_WIDE, [RECORDS] = WFS_RECORDS,
+	};
 	struct wfs_grid_values values;
 	struct input in = {0};
 	size_t at = INPUT_HEADER, used;
 	enum kind kind;
 
-	if (size < INPUT_HEADER)
+	if (size < INPUT_HEADER || (data[0] >> 3 & 7) >= NR_KINDS)
 		return 0;
-	kind = data[0] >> 3 & 3;
+	kind = data[0] >> 3 & 7;
 	in.coder = (struct wfs_coder){
 		.coding = coding[kind],
 		.word = (u8)(1u << (data[0] & 3)),
@@ -128,15 +149,16 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	in.phase = data[2];
 	in.raw_len = wfs_load24(data + 3) % (WFS_MAX_BLOCK + 1);
 	if (kind >= GRID) {
-		used = take_grid(&in, data + at, size - at, &values);
+		used = kind == RECORDS ? take_records(&in, data + at, size - at)
+				       : take_grid(&in, data + at, size - at, &values);
 		if (!used)
 			return 0;
 		at += used;
 	}
 	if (wfs_block_cut(in.coder.word, in.phase, in.raw_len).nr_words == 0)
 		return 0;
-	used = kind == WIDE || kind == GRID_WIDE ? take_wide_pool(&in, data + at, size - at)
-						 : take_split_pool(&in, data + at, size - at);
+	used = wfs_coding_is_wide(coding[kind]) ? take_wide_pool(&in, data + at, size - at)
+						: take_split_pool(&in, data + at, size - at);
 	if (used)
 		compare(&in, data + at + used, size - at - used);
 	free((void *)in.tables.split);

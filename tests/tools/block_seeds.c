@@ -1,16 +1,17 @@
 /* block_seeds.c - starting points for fuzz_block: a payload of every word size, rotation and field in the split and the
- * wide coding, and of every list and output of grids.
+ * wide coding, of every list and output of grids, and of records.
  *
  *     block_seeds DIR
  *
  * Each has superrows enough for the vector kernels' own loops, which encoders' choices would not all reach.
  */
+#include "classes.h"
 #include "grid_encode.h"
 #include "split_encode.h"
 #include "unit/split_model.h"
 #include "wide.h"
 
-enum kind { SPLIT, WIDE, GRID, GRID_WIDE }; /* as in fuzz_block.c */
+enum kind { SPLIT, WIDE, GRID, GRID_WIDE, RECORDS }; /* as in fuzz_block.c */
 enum { GRID_WORDS = 1333, SCALE_BITS = 6 };
 
 /* A seed on its way. */
@@ -182,6 +183,33 @@ static void grid_seed(const char *dir, uint64_t *rng, enum kind kind, enum wfs_g
 	model_free(&m);
 }
 
+/* The first record begins inside the block, the last one is cut off. */
+static void records_seed(const char *dir, uint64_t *rng, enum wfs_class class)
+{
+	enum { NR = 60, HEAD = 5, TAIL = 7 };
+	const struct wfs_records *r = wfs_class_records(class);
+	struct model m = model_new(rng, wfs_split_make(1, 0, 5), NR * r->bytes, 3, 9, false, 20);
+	struct seed seed = {0}, pool = {0}, payload = {0};
+	u8 edges[HEAD + TAIL];
+	struct wfs_split s;
+	char name[64];
+
+	code_wide(&m, &s, &pool, &payload);
+	test_rand_fill(rng, edges, sizeof(edges));
+	put_header(&seed, RECORDS, s, HEAD + m.n + TAIL);
+	seed.bytes[2] = (u8)(r->bytes - HEAD); /* phase */
+	put(&seed, &r->bytes, 1);
+	put(&seed, r->border, sizeof(r->border));
+	put(&seed, pool.bytes, pool.len);
+	put(&seed, payload.bytes, payload.len);
+	put(&seed, edges, sizeof(edges));
+	snprintf(name, sizeof(name), "records-%u", class);
+	write_seed(dir, name, &seed);
+	free(pool.bytes);
+	free(payload.bytes);
+	model_free(&m);
+}
+
 int main(int argc, char **argv)
 {
 	uint64_t rng = 1;
@@ -195,6 +223,8 @@ int main(int argc, char **argv)
 			}
 		}
 	}
+	for (enum wfs_class class = WFS_FIRST_RECORDS; class < WFS_NR_CLASSES; class ++)
+		records_seed(argv[1], &rng, class);
 	for (enum kind kind = GRID; kind <= GRID_WIDE; kind++) {
 		for (unsigned list = 0; list < WFS_NR_LISTS; list++) {
 			grid_seed(argv[1], &rng, kind, list, WFS_GRID_NEAREST, list % 3);

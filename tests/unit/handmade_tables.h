@@ -142,4 +142,26 @@ DEFINE_WIDE_RULE(wide_rot_2, wide_coder, p->coder[3].rot = 2)
 DEFINE_WIDE_RULE(wide_field_of_word, wide_coder, p->coder[3].word = 1)
 DEFINE_WIDE_RULE(wide_bytes_rot, wide_bytes, p->coder[3].rot = 1)
 
+/* Records of 18 bytes in three parts. */
+static void records(struct parts *p)
+{
+	p->coder[3] =
+		(struct wfs_disk_coder){.coding = WFS_RECORDS, .word = 18, .field = 8, .pool = 1, .border = {1, 2}};
+	wide_many(p, 2);
+}
+DEFINE_WIDE_RULE(records_whole, records, memset(p->coder[3].border, 0, 8))
+DEFINE_WIDE_RULE(records_longest, records,
+		 (p->coder[3].word = 255, memcpy(p->coder[3].border, "\1\2\3\4\5\6\7\376", 8)))
+DEFINE_WIDE_RULE(records_word_1, records, (p->coder[3].word = 1, memset(p->coder[3].border, 0, 8)))
+DEFINE_WIDE_RULE(records_equal_borders, records, p->coder[3].border[1] = 1)
+DEFINE_WIDE_RULE(records_descend, records, (p->coder[3].border[0] = 3))
+DEFINE_WIDE_RULE(records_gap, records, p->coder[3].border[3] = 5)
+DEFINE_WIDE_RULE(records_border_outside, records, p->coder[3].border[1] = 18)
+DEFINE_WIDE_RULE(records_last_border, records, memcpy(p->coder[3].border, "\1\2\3\4\5\6\7\22", 8))
+DEFINE_WIDE_RULE(records_field, records, p->coder[3].field = 9)
+DEFINE_WIDE_RULE(records_rot, records, p->coder[3].rot = 1)
+DEFINE_WIDE_RULE(records_pool, records, p->coder[3].pool = 2)
+DEFINE_WIDE_RULE(records_grid, records, p->coder[3].grid = 1)
+DEFINE_WIDE_RULE(records_no_pool, records, p->extra = (struct wfs_disk_section){0})
+
 #endif

@@ -65,6 +65,35 @@ static inline void add_words(struct bytes *b, enum wfs_class class, size_t nr, u
 	}
 }
 
+/* Records of a class: scales of 16 bits and of 8 that are like those before, codes of 4 bits, or of 8 for Q8_0. */
+static inline void add_records(struct bytes *b, enum wfs_class class, size_t nr, uint64_t *seed)
+{
+	const struct wfs_records *r = wfs_class_records(class);
+	const unsigned codes = class == WFS_CLASS_MXFP4		 ? 1
+			       : class == WFS_CLASS_NVFP4	 ? 4
+			       : class == WFS_CLASS_Q4_K	 ? 16
+			       : r->bytes / 16 * 16u == r->bytes ? 8u
+								 : r->bytes % 16u;
+
+	for (size_t i = 0; i < nr; i++)
+		for (unsigned k = 0; k < r->bytes; k++) {
+			u8 byte = (u8)test_rand(seed);
+
+			if (k >= codes && class == WFS_CLASS_Q8_0)
+				byte = (u8)(test_normal(seed) / 1000);
+			else if (k >= codes)
+				byte = (u8)((8 + test_normal(seed) / 10000) << 4 |
+					    ((8 + test_normal(seed) / 10000) & 15));
+			else if (class == WFS_CLASS_MXFP4)
+				byte = (u8)(121 + (byte & 1));
+			else if (class == WFS_CLASS_NVFP4)
+				byte = (u8)(0x50 + (byte & 15));
+			else if (k < 4 && k % 2)
+				byte = (u8)(0x18 + k + (byte & 1));
+			bytes_add(b, &byte, 1);
+		}
+}
+
 /* Words of English that LZ4 finds again and again. */
 static inline void add_text(struct bytes *b, size_t len, uint64_t *seed)
 {

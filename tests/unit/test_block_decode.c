@@ -79,7 +79,7 @@ static void test_unknown(void)
 {
 	u8 comp[16] = {0};
 
-	for (unsigned coding = WFS_GRID_WIDE + 1; coding < 256; coding++)
+	for (unsigned coding = WFS_RECORDS + 1; coding < 256; coding++)
 		CHECK(decode(coding, 2, 0, comp, sizeof(comp), test_guard_start(&guard), 1000) == WFS_UNSUPPORTED);
 	PASS("the codings of later versions are refused as unsupported");
 }

@@ -1,4 +1,4 @@
-/* test_example.c [FORMAT.md]: the worked example of FORMAT.md section 7, byte for byte as it is printed there, decodes
+/* test_example.c [FORMAT.md]: the worked example of FORMAT.md section 8, byte for byte as it is printed there, decodes
  * to the original that its formula describes. Run from the top of the source tree, or give the page.
  */
 #include "test_util.h"

@@ -17,16 +17,18 @@ static unsigned cheapest(struct wfs_sniffer *sniffer, const u8 *raw, size_t len,
 
 static void test_readings(void)
 {
-	bool has[WFS_NR_CLASSES][8] = {{false}};
+	bool has[WFS_NR_CLASSES][WFS_MAX_RECORD] = {{false}};
 
 	for (unsigned r = 0; r < WFS_NR_READINGS; r++) {
-		CHECK(wfs_reading[r].class < WFS_NR_CLASSES && wfs_reading[r].at < 8);
-		CHECK(!has[wfs_reading[r].class][wfs_reading[r].at]);
-		has[wfs_reading[r].class][wfs_reading[r].at] = true;
+		const struct wfs_reading way = wfs_reading_get(r);
+
+		CHECK(way.class < WFS_NR_CLASSES && way.at < WFS_MAX_RECORD);
+		CHECK(!has[way.class][way.at]);
+		has[way.class][way.at] = true;
 	}
 	for (unsigned class = 0; class < WFS_NR_CLASSES; class ++)
-		for (unsigned at = 0; at < 8; at++)
-			CHECK(has[class][at] == (at < wfs_class_split(class).word));
+		for (unsigned at = 0; at < WFS_MAX_RECORD; at++)
+			CHECK(has[class][at] == (at < wfs_class_step(class)));
 	PASS("there is a reading for each class and place");
 }
 
@@ -34,7 +36,7 @@ static unsigned reading_of(unsigned class, unsigned at)
 {
 	unsigned r = 0;
 
-	while (wfs_reading[r].class != class || wfs_reading[r].at != at)
+	while (wfs_reading_get(r).class != class || wfs_reading_get(r).at != at)
 		r++;
 	return r;
 }
@@ -44,7 +46,7 @@ static void test_words(struct wfs_sniffer *sniffer)
 {
 	uint64_t seed = 7;
 
-	for (unsigned class = WFS_CLASS_NONE + 1; class < WFS_NR_CLASSES; class ++) {
+	for (unsigned class = WFS_CLASS_NONE + 1; class < WFS_FIRST_RECORDS; class ++) {
 		const unsigned word = wfs_class_split(class).word;
 		struct bytes b = {0};
 
@@ -57,12 +59,37 @@ static void test_words(struct wfs_sniffer *sniffer)
 
 				CHECK_MSG(cost[right] <= cost[best] + WFS_SAMPLE * WFS_SNIFF_PLAIN / 100,
 					  "class %u, skip %u, offset %u: reading %u", class, skip, (unsigned)off, best);
-				CHECK(wfs_class_split(wfs_reading[best].class).word == word);
-				CHECK(wfs_reading[best].at == wfs_reading[right].at);
+				CHECK(wfs_class_split(wfs_reading_get(best).class).word == word);
+				CHECK(wfs_reading_get(best).at == wfs_reading_get(right).at);
 			}
 		free(b.p);
 	}
 	PASS("words of every class are recognised at every place");
+}
+
+/* Formats of which one is like the other, but cut in other places, are all served. */
+static void test_records(struct wfs_sniffer *sniffer)
+{
+	uint64_t seed = 11;
+
+	for (unsigned class = WFS_FIRST_RECORDS; class < WFS_NR_CLASSES; class ++) {
+		const unsigned step = wfs_class_step(class);
+		struct bytes b = {0};
+
+		add_records(&b, class, 8000 / step, &seed);
+		for (unsigned skip = 0; skip < step; skip++) {
+			const u64 off = 1000 + 7 * skip;
+			u32 cost[WFS_NR_READINGS];
+			unsigned best = cheapest(sniffer, b.p + skip, WFS_SAMPLE, off, cost);
+
+			CHECK_MSG(best == reading_of(class, (unsigned)(off + step - skip) % step),
+				  "class %u, skip %u: reading %u of class %u at %u", class, skip, best,
+				  wfs_reading_get(best).class, wfs_reading_get(best).at);
+			CHECK(cost[best] < WFS_SAMPLE * WFS_SNIFF_PLAIN * 96 / 100);
+		}
+		free(b.p);
+	}
+	PASS("records of every class are recognised at every place");
 }
 
 /* F32 words with constant parts: modes leave them out. */
@@ -75,7 +102,7 @@ static void test_modes(struct wfs_sniffer *sniffer)
 	for (size_t i = 0; i < WFS_ARRAY_LEN(words); i++)
 		words[i] = (u32)test_word(WFS_CLASS_BF16, &seed) << 16;
 	best = cheapest(sniffer, (const u8 *)words, sizeof(words), 0, cost);
-	CHECK(wfs_reading[best].class == WFS_CLASS_F32 && wfs_reading[best].at == 0);
+	CHECK(wfs_reading_get(best).class == WFS_CLASS_F32 && wfs_reading_get(best).at == 0);
 	CHECK(cost[best] < sizeof(words) * WFS_SNIFF_PLAIN * 36 / 100);
 	for (size_t i = 0; i < WFS_ARRAY_LEN(words); i++)
 		words[i] &= INT32_MAX;
@@ -140,6 +167,7 @@ int main(void)
 	CHECK(sniffer);
 	test_readings();
 	test_words(sniffer);
+	test_records(sniffer);
 	test_modes(sniffer);
 	test_no_words(sniffer);
 	test_bounds(sniffer);

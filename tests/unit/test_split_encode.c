@@ -273,8 +273,8 @@ static void test_matrix(void)
 static void test_blocks(void)
 {
 	static const struct wfs_coder coders[] = {
-		{WFS_SPLIT, 2, 1, 9, 0, 0}, {WFS_SPLIT, 4, 1, 9, 0, 0},	 {WFS_SPLIT, 2, 1, 6, 0, 0},
-		{WFS_SPLIT, 1, 1, 5, 0, 0}, {WFS_SPLIT, 8, 1, 12, 0, 0}, {WFS_SPLIT, 4, 0, 10, 0, 0},
+		{WFS_SPLIT, 2, 1, 9, 0, 0, {0}}, {WFS_SPLIT, 4, 1, 9, 0, 0, {0}},  {WFS_SPLIT, 2, 1, 6, 0, 0, {0}},
+		{WFS_SPLIT, 1, 1, 5, 0, 0, {0}}, {WFS_SPLIT, 8, 1, 12, 0, 0, {0}}, {WFS_SPLIT, 4, 0, 10, 0, 0, {0}},
 	};
 	uint64_t rng = 2;
 	unsigned nr_smaller = 0, nr_stored = 0;
@@ -313,7 +313,7 @@ static void test_full_blocks(void)
 	uint64_t rng = 3;
 
 	for (unsigned word = 1; word <= 8; word *= 2) {
-		struct wfs_coder c = {WFS_SPLIT, (u8)word, 1, word == 1 ? 5 : 9, 0, 0};
+		struct wfs_coder c = {WFS_SPLIT, (u8)word, 1, word == 1 ? 5 : 9, 0, 0, {0}};
 		struct wfs_split s = wfs_split_make(c.word, c.rot, c.field);
 		struct wfs_pool pool;
 		u8 *raw = test_guard_start(&raw_guard);
@@ -332,7 +332,7 @@ static void test_full_blocks(void)
 static void test_literal_limit(void)
 {
 	struct wfs_split s = wfs_split_make(1, 1, 7);
-	struct wfs_coder c = {WFS_SPLIT, 1, 1, 7, 0, 0};
+	struct wfs_coder c = {WFS_SPLIT, 1, 1, 7, 0, 0, {0}};
 	struct wfs_pool pool;
 	u8 *raw = test_guard_start(&raw_guard);
 
@@ -355,7 +355,7 @@ static void test_literal_limit(void)
 static void test_mode_limit(void)
 {
 	struct wfs_split s = wfs_split_make(2, 1, 9);
-	struct wfs_coder c = {WFS_SPLIT, 2, 1, 9, 0, 0};
+	struct wfs_coder c = {WFS_SPLIT, 2, 1, 9, 0, 0, {0}};
 	struct wfs_pool pool;
 	uint64_t rng = 4;
 	u8 *raw = test_guard_start(&raw_guard);
@@ -410,7 +410,7 @@ static void test_constant(void)
 
 	for (unsigned word = 1; word <= 8; word *= 2)
 		for (unsigned phase = 0; phase < 8; phase++) {
-			struct wfs_coder c = {WFS_CONSTANT, (u8)word, 0, 0, 0, 0};
+			struct wfs_coder c = {WFS_CONSTANT, (u8)word, 0, 0, 0, 0, {0}};
 			size_t raw_len = word + 1 + test_rand_below(&rng, 5000);
 			test_rand_fill(&rng, raw, word);
 			for (size_t i = word; i < raw_len; i++)
@@ -427,7 +427,7 @@ static void test_constant(void)
 
 static void test_lz4(void)
 {
-	struct wfs_coder c = {WFS_LZ4, 1, 0, 0, 0, 0};
+	struct wfs_coder c = {WFS_LZ4, 1, 0, 0, 0, 0, {0}};
 	uint64_t rng = 7;
 
 	for (unsigned i = 0; i < 200; i++) {
