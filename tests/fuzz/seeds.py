@@ -32,7 +32,7 @@ def golden():
 def block_seeds(data):
     container = wfsfile.Container(data)
     for i in range(len(container.cuts)):
-        (coding, word, rot, field, pool, _), phase, comp, raw_len = container.block(i)
+        (coding, word, rot, field, pool, *_), phase, comp, raw_len = container.block(i)
         if coding == wfsfile.SPLIT:
             head = bytes((word.bit_length() - 1 | rot << 2, field, phase % 8)) + raw_len.to_bytes(3, "little")
             yield i, head + container.pools[pool].pack() + comp

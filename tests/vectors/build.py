@@ -36,9 +36,9 @@ class File:
         self.coder_fields = []
         self.extra_sections, self.gap, self.wide_pools = [], b"", []
 
-    def coder(self, coding, word=1, rot=0, field=0, pool=0, grid=0):
-        self.coders.append(pack_coder(coding, word, rot, field, pool, grid))
-        self.coder_fields.append((coding, word, rot, field, pool, grid))
+    def coder(self, coding, word=1, rot=0, field=0, pool=0, grid=0, borders=()):
+        self.coders.append(pack_coder(coding, word, rot, field, pool, grid, borders))
+        self.coder_fields.append((coding, word, rot, field, pool, grid, bytes(borders)))
         return len(self.coders) - 1
 
     def split(self, word, rot, field, tables, seg_log2=10):
@@ -49,6 +49,10 @@ class File:
     def wide(self, word, rot, pool):
         self.wide_pools.append(pool)
         return self.coder(w.WIDE, word, rot, pool.field, len(self.wide_pools) - 1)
+
+    def records(self, word, borders, pool):
+        self.wide_pools.append(pool)
+        return self.coder(w.RECORDS, word, 0, pool.field, len(self.wide_pools) - 1, borders=borders)
 
     def grid(self, grid, table, field=5):
         """A coder with a grid and a pool of its own."""
@@ -85,7 +89,7 @@ class File:
     def encode_payload(self, number, region, at, length):
         start, _, _, phase, default, *_ = self.regions[region]
         selector = self.selectors.get(number, 0)
-        coding, word, rot, field, pool, _ = self.coder_fields[selector - 1 if selector else default]
+        coding, word, rot, field, pool, _, borders = self.coder_fields[selector - 1 if selector else default]
         raw, phase = bytes(self.raw[at:at + length]), phase + at - start
         if coding == w.STORED:
             return raw
@@ -94,9 +98,12 @@ class File:
         if coding == w.CONSTANT:
             return bytes(raw[(i - phase) % word] for i in range(word))
         head, n, tail = w.cut(word, phase, length)
-        encode, pools = (w.wide_encode, self.wide_pools) if coding == w.WIDE else (w.split_encode, self.pools)
-        return encode(raw[head:length - tail], word, rot, field, pools[pool],
-                      edges=raw[:head] + raw[length - tail:], **self.split_args.get(number, {}))
+        encode, pools = (w.split_encode, self.pools) if coding == w.SPLIT else (w.wide_encode, self.wide_pools)
+        body, edges = raw[head:length - tail], raw[:head] + raw[length - tail:]
+        if coding == w.RECORDS:
+            body = np.frombuffer(body, np.uint8)[w.part_order(n, word, borders)].tobytes()
+            word = 1
+        return encode(body, word, rot, field, pools[pool], edges=edges, **self.split_args.get(number, {}))
 
     def build(self, sections=None, head=(), head_args=None, payload=None, hashes=None, meta=None, whole=None):
         """The container's bytes; the arguments are hooks that break it."""

@@ -9,13 +9,14 @@ import sys
 
 import gen_file
 import gen_grid
+import gen_records
 import gen_split
 import gen_wide
 import wfsfile as w
 from build import BAD, seed
 
 # In this order: the bad ones share one sequence of random numbers.
-PARTS = (gen_file, gen_split, gen_grid, gen_wide)
+PARTS = (gen_file, gen_split, gen_grid, gen_wide, gen_records)
 
 
 def main(out):

@@ -259,7 +259,7 @@ def bad_regions():
     region("len-wraps", "BAD_DATA", second + 8, b"\xff" * 8)
     region("kind-0", "UNSUPPORTED", 16, b"\0")
     region("kind-4", "UNSUPPORTED", 16, b"\4")
-    region("phase-8", "BAD_DATA", 17, b"\x08")
+    region("phase-255", "BAD_DATA", 17, b"\xff")
     region("coder", "BAD_DATA", 18, b"\3")
     region("zero-20", "BAD_DATA", 20, b"\1")
     region("zero-32", "BAD_DATA", 39, b"\1")
@@ -283,7 +283,7 @@ def bad_coders():
     def coder(name, status, offset, data, index=2):
         bad("coder-" + name, status, plain().build(sections=body(w.CODERS, patch(16 * index + offset, data))))
 
-    coder("coding-7", "UNSUPPORTED", 0, b"\7")
+    coder("coding-8", "UNSUPPORTED", 0, b"\x08")
     coder("coding-255", "UNSUPPORTED", 0, b"\xff")
     coder("word-3", "BAD_DATA", 1, b"\3")
     coder("word-16", "BAD_DATA", 1, b"\x10")

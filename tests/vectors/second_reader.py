@@ -1,6 +1,6 @@
 """second_reader.py WEIGHTFS CORPORA TMP: wfsfile.py, written from FORMAT.md alone, reads what the encoder writes.
 
-Small models of each word size, cut out of the real ones, and dequantised matrices; plus odd files. It also refuses the
+Small models of each word size, cut out of the real ones, dequantised and quantised matrices; plus odd files. It also refuses the
 golden containers whose coders break a rule.
 """
 import glob
@@ -53,6 +53,19 @@ def dequantised(model, tmp):
         yield path
 
 
+def blocks(model, tmp):
+    """A matrix as Q4_0 blocks of ggml: an F16 scale and 32 codes of 4 bits each, behind a few other bytes."""
+    x = np.concatenate([v.ravel() for k, v in sorted(model.items()) if "intermediate.dense.weight" in k]).reshape(-1, 32)
+    largest = np.take_along_axis(x, np.abs(x).argmax(1)[:, None], 1)
+    scale = (largest / -8).astype(np.float16)
+    codes = np.clip(np.rint(x / scale.astype(np.float32)) + 8, 0, 15).astype(np.uint8)
+    packed = np.concatenate([scale.view(np.uint8), codes[:, :16] | codes[:, 16:] << 4], 1)
+    path = os.path.join(tmp, "q4_0")
+    with open(path, "wb") as f:
+        f.write(b"a header" + packed.tobytes())
+    return path
+
+
 def odd_files(tmp):
     rng = np.random.default_rng(3)
     for name, data in (("empty", b""), ("byte", b"x"), ("zeros", bytes(700_001)), ("noise", rng.bytes(300_000)),
@@ -99,6 +112,10 @@ def main(weightfs, corpora, tmp):
         for level, coding in (("default", wfsfile.GRID), ("max", wfsfile.GRID_WIDE)):
             if coding not in read(weightfs, path, level):
                 sys.exit(f"{path}: no block of level {level} has coding {coding}")
+    path = blocks(model, tmp)
+    for level in ("default", "max"):
+        if wfsfile.RECORDS not in read(weightfs, path, level):
+            sys.exit(f"{path}: no block of level {level} is coded as records")
     here = os.path.dirname(__file__)
     for pattern in ("coder-*", "*-coder-*"):
         for path in sorted(glob.glob(os.path.join(here, "bad", pattern + ".wfs"))):

@@ -19,7 +19,7 @@ from words import (LANES, SUPER_ROWS, Bad, Pieces, from_rows, lane_order, mode_b
 
 MAGIC = b"\x89WFS\r\n\x1a\n"
 HEAD = 4096
-STORED, LZ4, CONSTANT, SPLIT, GRID, WIDE, GRID_WIDE = range(7)
+STORED, LZ4, CONSTANT, SPLIT, GRID, WIDE, GRID_WIDE, RECORDS = range(8)
 REGIONS, CODERS, POOLS, LENGTHS, SELECTORS, HASHES, BLOCK_SHA, GRIDS, WIDE_POOLS = range(1, 10)
 CODED, FILL, COPY = 1, 2, 3
 
@@ -108,8 +108,8 @@ def pack_region(start, length, kind=CODED, phase=0, coder=0, arg=0, zero=0, zero
     return struct.pack("<QQBBHIQQ", start, length, kind, phase, coder, zero, arg, zero2)
 
 
-def pack_coder(coding, word=1, rot=0, field=0, pool=0, grid=0, zero=0):
-    return struct.pack("<BBBBHHQ", coding, word, rot, field, pool, grid, zero)
+def pack_coder(coding, word=1, rot=0, field=0, pool=0, grid=0, borders=()):
+    return struct.pack("<BBBBHH8s", coding, word, rot, field, pool, grid, bytes(borders))
 
 
 # ---- 2.3 pools -------------------------------------------------------------------------------------------------------
@@ -319,15 +319,18 @@ def split_decode(comp, n, word, rot, field, pool, edge_len):
 
 # ---- 1.4 coders ------------------------------------------------------------------------------------------------------
 
-GRID_CODINGS, WIDE_CODINGS = {GRID, GRID_WIDE}, {WIDE, GRID_WIDE}
+GRID_CODINGS, WIDE_CODINGS = {GRID, GRID_WIDE}, {WIDE, GRID_WIDE, RECORDS}
 
 
 def parse_coders(data, container):
-    """(coding, word, rot, field, pool, grid) of each. Of the container: its pools and grids."""
+    """(coding, word, rot, field, pool, grid, borders) of each. Of the container: its pools and grids."""
     require(len(data) % 16 == 0 and len(data) <= 16 * 65534, "coders")
-    coders = [struct.unpack_from("<BBBBHHQ", data, at) for at in range(0, len(data), 16)]
-    for coding, word, rot, field, pool, grid, zero in coders:
-        require(coding <= GRID_WIDE and zero == 0, "coding")
+    coders = [struct.unpack_from("<BBBBHH8s", data, at) for at in range(0, len(data), 16)]
+    for coding, word, rot, field, pool, grid, borders in coders:
+        require(coding <= RECORDS, "coding")
+        used = borders.rstrip(b"\0")
+        require(not used or coding == RECORDS, "borders of a coder")
+        require(all(a < b for a, b in zip(b"\0" + used, used + bytes([word]))), "borders of a coder")
         if coding < SPLIT:
             require(word in ((1, 2, 4, 8) if coding == CONSTANT else (1,)), "word of a coder")
             require(rot == field == pool == grid == 0, "unused fields of a coder")
@@ -335,13 +338,13 @@ def parse_coders(data, container):
         if coding in GRID_CODINGS:
             require(grid < len(container.grids) and container.grids[grid].word == word, "grid of a coder")
         else:
-            require(word in (1, 2, 4, 8) and grid == 0, "word of a coder")
-        code_bits = 8 if coding in GRID_CODINGS else 8 * word
+            require(grid == 0 and (word >= 2 if coding == RECORDS else word in (1, 2, 4, 8)), "word of a coder")
+        code_bits = 8 * word if coding in (SPLIT, WIDE) else 8
         whole_byte = coding in WIDE_CODINGS and field == code_bits == 8 and rot == 0
         require(rot <= 1 and (1 <= field <= 12 and field < code_bits or whole_byte), "field of a coder")
         pools = container.wide_pools if coding in WIDE_CODINGS else container.pools
         require(pool < len(pools) and pools[pool].field == field, "pool of a coder")
-    return [coder[:-1] for coder in coders]
+    return coders
 
 
 # ---- 1.5 blocks ------------------------------------------------------------------------------------------------------
@@ -363,8 +366,15 @@ def block_cuts(regions, block_log2):
             at = end
 
 
+def part_order(n, word, borders):
+    """The place of each byte of n records in part order."""
+    starts = [0, *borders.rstrip(b"\0"), word]
+    places = np.arange(n * word).reshape(n, word)
+    return np.concatenate([places[:, a:b].ravel() for a, b in zip(starts, starts[1:])])
+
+
 def decode_block(coder, container, phase, comp, raw_len):
-    coding, word, rot, field, pool, grid = coder
+    coding, word, rot, field, pool, grid, borders = coder
     require(len(comp) <= raw_len, "comp_len")
     if coding == STORED:
         raw = comp
@@ -381,6 +391,11 @@ def decode_block(coder, container, phase, comp, raw_len):
         if coding in GRID_CODINGS:
             body, edges = grid_decode(comp, n, container.grids[grid], head + tail,
                                       lambda codes: decode(codes, n, 1, rot, field, pools[pool], 0)[0])
+        elif coding == RECORDS:
+            parts, edges = decode(comp, n * word, 1, rot, field, pools[pool], head + tail)
+            body = np.zeros(n * word, np.uint8)
+            body[part_order(n, word, borders)] = np.frombuffer(parts, np.uint8)
+            body = body.tobytes()
         else:
             body, edges = decode(comp, n, word, rot, field, pools[pool], head + tail)
         raw = edges[:head] + body + edges[head:]
