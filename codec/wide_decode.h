@@ -108,22 +108,6 @@ struct wfs_wide_fields {
 	_Alignas(64) u8 hi[WFS_SUPER], lo[WFS_SUPER];
 };
 
-/* Puts a superrow's words together from their fields and their rest bits, in mode 0. */
-typedef void wfs_wide_merge_fn(const struct wfs_wide_fields *f, const u8 *rest, u8 *raw);
-
-/* Splits for which the vector kernels have a merge of their own, as X(word, rot, field): BF16 and F16, F32, bytes. */
-/* clang-format off */
-#define WFS_WIDE_SHAPES(X)                                                                                             \
-	X(2, 1, 6) X(2, 1, 7) X(2, 1, 8) X(2, 1, 9) X(2, 1, 10) X(2, 1, 11) X(2, 1, 12)                                \
-	X(4, 1, 9) X(4, 1, 10) X(4, 1, 11) X(4, 1, 12) X(1, 1, 5) X(1, 1, 6) X(1, 1, 7) X(1, 0, 8)
-/* clang-format on */
-#define WFS_WIDE_SPLIT(word, rot, field)                                                                               \
-	((struct wfs_split){word, rot, field, (8 * (word) - (field)) % 8, (8 * (word) - (field)) / 8})
-/* Returns merge_WORD_ROT_FIELD if it is the one for s. */
-#define WFS_WIDE_CHOOSE(word_, rot_, field_)                                                                           \
-	if (s.word == word_ && s.rot == rot_ && s.field == field_)                                                     \
-		return merge_##word_##_##rot_##_##field_;
-
 /* Names the escapes of row r, whose positions these bits are. False: the escapes run out. */
 static inline bool wfs_wide_name_escapes(struct wfs_wide_walk *walk, u64 escapes, unsigned r, struct wfs_wide_fields *f)
 {

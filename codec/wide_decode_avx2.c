@@ -1,4 +1,4 @@
-/* wide_decode_avx2.c - the wide decoder for AVX2. Hot loop: row() with all that it inlines.
+/* wide_decode_avx2.c - the wide decoder for AVX2: wide_decode_vec.h. Hot loop: row() with all that it inlines.
  *
  * As wide_decode_avx512vbmi.c, but 32 states are four vectors, and stream bits go to the lanes that need them by a
  * shuffle from a table of 256 (scratch->spread).
@@ -7,6 +7,8 @@
 
 #ifdef __x86_64__
 #include "split_unit_avx2.h"
+
+#define TARGET WFS_TARGET_AVX2
 
 enum { EIGHT = 8, NR_VECTORS = WFS_WIDE_LANES / EIGHT };
 
@@ -31,6 +33,16 @@ AVX2_INLINE struct lanes lanes_load(const struct wfs_wide_state *state)
 	for (unsigned i = 0; i < NR_VECTORS; i++)
 		l.x[i] = load(state->lane + EIGHT * i);
 	return l;
+}
+
+/* The names of the first and the last 32 positions. */
+struct names {
+	__m256i of[2];
+};
+
+AVX2_INLINE struct names names_load(const u8 *name)
+{
+	return (struct names){{load(name), load(name + 32)}};
 }
 
 /* The entries of 8 slots. of: their tables; NULL: all have the table `one`. */
@@ -89,10 +101,20 @@ AVX2_INLINE __m256i half_row(struct lanes *l, const struct wfs_scratch *scratch,
 	return _mm256_permutevar8x32_epi32(in_lanes, _mm256_setr_epi32(0, 4, 1, 5, 2, 6, 3, 7));
 }
 
+AVX2_INLINE struct names row(struct lanes *l, const struct wfs_scratch *scratch,
+			     const struct wfs_wide_decode_table *one, const struct wfs_wide_decode_table *const *of)
+{
+	struct names names;
+
+	names.of[0] = half_row(l, scratch, one, of);
+	names.of[1] = half_row(l, scratch, one, of ? of + WFS_WIDE_LANES : NULL);
+	return names;
+}
+
 /* ---- fields ---- */
 
-/* The fields that 32 names stand for. */
-AVX2_INLINE void names_to_fields(const struct wfs_wide_decode_pool *pool, __m256i name, u8 *hi, u8 *lo)
+/* Of 32 positions. */
+AVX2_INLINE u32 half_to_fields(const struct wfs_wide_decode_pool *pool, __m256i name, u8 *hi, u8 *lo)
 {
 	const __m256i zero = _mm256_setzero_si256(), base = _mm256_set1_epi16((short)pool->base);
 	const __m256i low8 = _mm256_set1_epi16(255);
@@ -102,155 +124,41 @@ AVX2_INLINE void names_to_fields(const struct wfs_wide_decode_pool *pool, __m256
 
 	store(hi, _mm256_packus_epi16(_mm256_srli_epi16(a, 8), _mm256_srli_epi16(b, 8)));
 	store(lo, _mm256_packus_epi16(_mm256_and_si256(a, low8), _mm256_and_si256(b, low8)));
+	return (u32)_mm256_movemask_epi8(_mm256_cmpeq_epi8(name, _mm256_set1_epi8((char)WFS_WIDE_ESCAPE)));
 }
 
-/* The fields of `rows` rows from word `first` on. False: stream or escapes run out. */
-static __attribute__((noinline)) WFS_TARGET_AVX2 bool decode_fields(struct wfs_wide_walk *walk,
-								    const struct wfs_scratch *scratch,
-								    struct wfs_wide_state *state, size_t first,
-								    unsigned rows, struct wfs_wide_fields *f)
+AVX2_INLINE u64 names_to_fields(const struct wfs_wide_decode_pool *pool, struct names names, u8 *hi, u8 *lo)
 {
-	const __m256i escape = _mm256_set1_epi8((char)WFS_WIDE_ESCAPE);
-	struct lanes l = lanes_load(state);
-	u64 escapes[WFS_SUPER_ROWS];
+	const u32 first = half_to_fields(pool, names.of[0], hi, lo);
 
-	for (unsigned r = 0; r < rows; r++, first += WFS_LANES) {
-		const struct wfs_wide_decode_table *one = wfs_wide_walk_row(walk, first);
-		u8 careful[WFS_LANES];
-		__m256i name[2];
-
-		if (wfs_unlikely(walk->v->stream_end - l.p < WFS_WIDE_ROW_BYTES)) {
-			lanes_store(&l, state);
-			if (!wfs_wide_row_careful(walk, one, state, careful))
-				return false;
-			l = lanes_load(state);
-			name[0] = load(careful);
-			name[1] = load(careful + 32);
-		} else if (wfs_likely(one)) {
-			name[0] = half_row(&l, scratch, one, NULL);
-			name[1] = half_row(&l, scratch, one, NULL);
-		} else {
-			name[0] = half_row(&l, scratch, NULL, walk->of);
-			name[1] = half_row(&l, scratch, NULL, walk->of + WFS_WIDE_LANES);
-		}
-		escapes[r] = 0;
-		for (unsigned half = 0; half < 2; half++) {
-			const unsigned at = WFS_LANES * r + 32 * half;
-			const __m256i escaped = _mm256_cmpeq_epi8(name[half], escape);
-
-			names_to_fields(walk->pool, name[half], f->hi + at, f->lo + at);
-			escapes[r] |= (u64)(u32)_mm256_movemask_epi8(escaped) << 32 * half;
-		}
-	}
-	lanes_store(&l, state);
-	for (unsigned r = 0; r < rows; r++)
-		if (wfs_unlikely(escapes[r]) && !wfs_wide_name_escapes(walk, escapes[r], r, f))
-			return false;
-	return true;
+	return first | (u64)half_to_fields(pool, names.of[1], hi + 32, lo + 32) << 32;
 }
 
 /* ---- superrows ---- */
 
-/* A superrow in mode 0 of a split that is a constant. */
-AVX2_INLINE void merge(const struct wfs_split s, const struct wfs_wide_fields *f, const u8 *rest, u8 *raw)
+AVX2_INLINE void unit_fields(struct unit *u, const struct wfs_split s, const unsigned r,
+			     const struct wfs_wide_fields *f, u8 *raw)
 {
-	struct unit u;
+	const __m256i hi[2] = {load(f->hi + WFS_LANES * r), load(f->hi + WFS_LANES * r + 32)};
+	const __m256i lo[2] = {load(f->lo + WFS_LANES * r), load(f->lo + WFS_LANES * r + 32)};
 
-	unit_start(&u, s, rest);
-#pragma GCC unroll 8
-	for (unsigned r = 0; r < WFS_SUPER_ROWS; r++, raw += WFS_LANES * s.word) {
-		const __m256i hi[2] = {load(f->hi + WFS_LANES * r), load(f->hi + WFS_LANES * r + 32)};
-		const __m256i lo[2] = {load(f->lo + WFS_LANES * r), load(f->lo + WFS_LANES * r + 32)};
-
-		unit_row(&u, s, r, hi, lo, raw);
-	}
+	unit_row(u, s, r, hi, lo, raw);
 }
 
-/* Any superrow of words of a size that is a constant. */
-AVX2_INLINE void merge_any(struct wfs_split s, const unsigned word, unsigned mode, const struct wfs_wide_fields *f,
-			   const u8 *rest, u8 *raw)
+AVX2_INLINE void moded_fields(const struct moded *m, const unsigned word, unsigned r, const struct wfs_wide_fields *f,
+			      u8 *raw)
 {
-	struct moded m;
+	const __m256i hi[2] = {load(f->hi + WFS_LANES * r), load(f->hi + WFS_LANES * r + 32)};
+	const __m256i lo[2] = {load(f->lo + WFS_LANES * r), load(f->lo + WFS_LANES * r + 32)};
 
-	moded_start(&m, s, mode, rest);
-	for (unsigned r = 0; r < WFS_SUPER_ROWS; r++, raw += WFS_LANES * word) {
-		const __m256i hi[2] = {load(f->hi + WFS_LANES * r), load(f->hi + WFS_LANES * r + 32)};
-		const __m256i lo[2] = {load(f->lo + WFS_LANES * r), load(f->lo + WFS_LANES * r + 32)};
-
-		moded_row(&m, word, r, hi, lo, raw);
-	}
+	moded_row(m, word, r, hi, lo, raw);
 }
 
-static __attribute__((noinline)) WFS_TARGET_AVX2 void
-merge_moded(struct wfs_split s, unsigned mode, const struct wfs_wide_fields *f, const u8 *rest, u8 *raw)
-{
-	switch (s.word) {
-	case 1:
-		merge_any(s, 1, mode, f, rest, raw);
-		break;
-	case 2:
-		merge_any(s, 2, mode, f, rest, raw);
-		break;
-	case 4:
-		merge_any(s, 4, mode, f, rest, raw);
-		break;
-	default:
-		merge_any(s, 8, mode, f, rest, raw);
-	}
-}
-
-#define DEFINE_MERGE(word, rot, field)                                                                                 \
-	static __attribute__((noinline))                                                                               \
-	WFS_TARGET_AVX2 void merge_##word##_##rot##_##field(const struct wfs_wide_fields *f, const u8 *rest, u8 *raw)  \
-	{                                                                                                              \
-		merge(WFS_WIDE_SPLIT(word, rot, field), f, rest, raw);                                                 \
-	}
-WFS_WIDE_SHAPES(DEFINE_MERGE)
-
-static wfs_wide_merge_fn *choose(struct wfs_split s)
-{
-	WFS_WIDE_SHAPES(WFS_WIDE_CHOOSE)
-	return NULL;
-}
-
-/* ---- blocks ---- */
-
-static WFS_TARGET_AVX2 enum wfs_status decode_avx2(const struct wfs_wide_view *v,
-						   const struct wfs_wide_decode_pool *pool, struct wfs_split s, u8 *raw,
-						   struct wfs_scratch *scratch, const char **reason_ret)
-{
-	const size_t last = (v->n - 1) / WFS_SUPER;
-	struct wfs_wide_walk walk = wfs_wide_walk_start(v, pool, s);
-	struct wfs_wide_state state = {.p = v->stream};
-	wfs_wide_merge_fn *const merge_plain = choose(s);
-	const char *reason = WFS_SPLIT_UNPROVEN;
-	const u8 *rest = v->rest;
-	struct wfs_wide_fields f;
-
-	memcpy(state.lane, v->states, sizeof(state.lane));
-	for (size_t super = 0; super < last; super++) {
-		const unsigned mode = v->nr_modes ? v->mode[super] : 0;
-		u8 *out = raw + super * WFS_SUPER * s.word;
-
-		if (!decode_fields(&walk, scratch, &state, super * WFS_SUPER, WFS_SUPER_ROWS, &f))
-			goto out;
-		if (merge_plain && !mode)
-			merge_plain(&f, rest, out);
-		else
-			merge_moded(s, mode, &f, rest, out);
-		rest += 8 * WFS_SUPER_ROWS * wfs_mode_rest_bits(s, mode);
-	}
-	if (decode_fields(&walk, scratch, &state, last * WFS_SUPER, wfs_last_rows(v->n), &f))
-		reason = wfs_wide_finish(&walk, &state, s, &f, rest, raw);
-out:
-	if (reason)
-		*reason_ret = reason;
-	return reason ? WFS_BAD_DATA : WFS_OK;
-}
+#include "wide_decode_vec.h"
 
 wfs_wide_decode_fn *wfs_wide_decode_avx2_get(void)
 {
-	return decode_avx2;
+	return decode;
 }
 
 #else
