@@ -19,14 +19,18 @@ from build import BAD, seed
 PARTS = (gen_file, gen_split, gen_grid, gen_wide, gen_records)
 
 
+def file_of(name):
+    return name[3:].replace("_", "-") + ".wfs"
+
+
 def main(out):
     for folder in ("ok", "bad"):
         os.makedirs(os.path.join(out, folder), exist_ok=True)
     sums, expected = "", ""
     good = {name: make for part in PARTS for name, make in vars(part).items() if name[:3] == "ok_"}
-    for name in sorted(good):
+    for name in sorted(good, key=file_of):
         seed(int.from_bytes(hashlib.sha256(name.encode()).digest()[:4], "little"))
-        data, file = good[name](), name[3:].replace("_", "-") + ".wfs"
+        data, file = good[name](), file_of(name)
         raw = w.Container(data).decode()
         sums += f"{hashlib.sha256(raw).hexdigest()}  {file}\n"
         with open(os.path.join(out, "ok", file), "wb") as f:
