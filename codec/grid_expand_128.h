@@ -13,9 +13,6 @@
 enum { STEP = 8 };
 _Static_assert((int)WFS_GRID_CODE_SLACK >= STEP, "codes are read in steps");
 
-/* What becomes of a value. */
-enum target { BF16_NEAREST, BF16_TRUNCATED, F16, F32, WORDS2, WORDS4 };
-
 /* Where the next words come from and go. */
 struct work {
 	const struct wfs_grid_values *g;
@@ -39,7 +36,7 @@ VEC_INLINE vec look_up(const u32 *value, const u8 *codes)
 }
 
 /* 8 values, multiplied where target says so, to words at raw. */
-VEC_INLINE void put_words(const enum target target, vec a, vec b, vec scale, u8 *raw)
+VEC_INLINE void put_words(const enum wfs_grid_target target, vec a, vec b, vec scale, u8 *raw)
 {
 	if (target < WORDS2) {
 		a = vec_mul_f32(a, scale);
@@ -58,7 +55,7 @@ VEC_INLINE void put_words(const enum target target, vec a, vec b, vec scale, u8 
 }
 
 /* The next nr words, of one scale. */
-VEC_INLINE void expand(struct work *w, const enum target target, size_t nr, float scale)
+VEC_INLINE void expand(struct work *w, const enum wfs_grid_target target, size_t nr, float scale)
 {
 	const unsigned word = target == F32 || target == WORDS4 ? 4 : 2;
 	const float four[4] = {scale, scale, scale, scale};
@@ -83,20 +80,18 @@ VEC_INLINE void expand(struct work *w, const enum target target, size_t nr, floa
 	w->left -= nr;
 }
 
-VEC_INLINE void expand_block(const struct wfs_grid_view *v, const struct wfs_grid_values *g, const enum target target,
-			     const u8 *codes, const float *scale, u8 *raw)
+VEC_INLINE void expand_block(const struct wfs_grid_view *v, const struct wfs_grid_values *g,
+			     const enum wfs_grid_target target, const u8 *codes, const float *scale, u8 *raw)
 {
 	struct work w = {g, codes, raw, v->n};
+	struct wfs_grid_piece piece;
 
 	if (target >= WORDS2) {
 		expand(&w, target, v->n, 1);
 		return;
 	}
 	for (u32 i = 0; i < v->nr_segments; i++) {
-		const struct wfs_grid_segment s =
-			wfs_grid_segment_load(v->segments + WFS_GRID_SEGMENT_BYTES * (size_t)i);
-		struct wfs_grid_rows rows = wfs_grid_rows_start(&s, scale);
-		struct wfs_grid_piece piece;
+		struct wfs_grid_rows rows = wfs_grid_rows_start(v, i, &scale);
 
 		while (wfs_grid_rows_next(&rows, &piece)) {
 			u64 width = piece.tw - piece.skip;
@@ -106,7 +101,6 @@ VEC_INLINE void expand_block(const struct wfs_grid_view *v, const struct wfs_gri
 				expand(&w, target, (size_t)width, *piece.scale++);
 			}
 		}
-		scale += wfs_grid_nr_tiles(&s);
 	}
 }
 
@@ -126,14 +120,13 @@ DEFINE_BLOCK(expand_words4, WORDS4)
 static void expand_128(const struct wfs_grid_view *v, const struct wfs_grid_values *g, const u8 *codes,
 		       const float *scale, u8 *raw)
 {
-	if (g->op == WFS_GRID_PALETTE)
-		(g->output == WFS_GRID_F32 ? expand_words4 : expand_words2)(v, g, codes, scale, raw);
-	else if (g->output == WFS_GRID_F32)
-		expand_f32(v, g, codes, scale, raw);
-	else if (g->output == WFS_GRID_F16)
-		expand_f16(v, g, codes, scale, raw);
-	else
-		(g->op == WFS_GRID_TRUNCATE ? expand_bf16_truncated : expand_bf16)(v, g, codes, scale, raw);
+	static wfs_grid_expand_fn *const fn[NR_TARGETS] = {
+		[BF16_NEAREST] = expand_bf16, [BF16_TRUNCATED] = expand_bf16_truncated,
+		[F16] = expand_f16,	      [F32] = expand_f32,
+		[WORDS2] = expand_words2,     [WORDS4] = expand_words4,
+	};
+
+	fn[wfs_grid_target(g)](v, g, codes, scale, raw);
 }
 
 #endif

@@ -17,9 +17,6 @@
 enum { STEP = 16, CHUNK = 256, NARROW = 64 };
 _Static_assert((int)WFS_GRID_CODE_SLACK >= STEP && (int)WFS_GRID_SCALE_SLACK >= STEP, "steps are not cut");
 
-/* What becomes of a value. */
-enum target { BF16_NEAREST, BF16_TRUNCATED, F16, F32, WORDS2, WORDS4 };
-
 /* Where the next words come from and go. */
 struct work {
 	const u32 *value;
@@ -38,7 +35,8 @@ AVX2_INLINE __m256i round_bf16(__m256i f)
 }
 
 /* Two vectors of values, multiplied where target says so, to STEP words; returns the bytes of a word. */
-AVX2_INLINE unsigned make_words(const enum target target, const __m256i v[2], const __m256 s[2], __m256i out[2])
+AVX2_INLINE unsigned make_words(const enum wfs_grid_target target, const __m256i v[2], const __m256 s[2],
+				__m256i out[2])
 {
 	__m256i f[2] = {v[0], v[1]};
 
@@ -64,7 +62,7 @@ AVX2_INLINE unsigned make_words(const enum target target, const __m256i v[2], co
 }
 
 /* Up to CHUNK words. */
-AVX2_INLINE void expand_chunk(struct work *w, const enum target target, size_t nr, const float *scale,
+AVX2_INLINE void expand_chunk(struct work *w, const enum wfs_grid_target target, size_t nr, const float *scale,
 			      const unsigned step)
 {
 	const unsigned word = target == F32 || target == WORDS4 ? 4 : 2;
@@ -100,7 +98,8 @@ AVX2_INLINE void expand_chunk(struct work *w, const enum target target, size_t n
 }
 
 /* nr words; scale: one a word, or where step is 0 one for all. */
-AVX2_INLINE void expand(struct work *w, const enum target target, size_t nr, const float *scale, const unsigned step)
+AVX2_INLINE void expand(struct work *w, const enum wfs_grid_target target, size_t nr, const float *scale,
+			const unsigned step)
 {
 	for (size_t done = 0; done < nr; done += CHUNK)
 		expand_chunk(w, target, WFS_MIN(nr - done, (size_t)CHUNK), scale + step * done, step);
@@ -124,7 +123,7 @@ AVX2_INLINE void fill_strip(const float *scale, const unsigned nr_vectors, unsig
 	}
 }
 
-AVX2_INLINE void expand_narrow(struct work *w, const enum target target, const struct wfs_grid_piece *p)
+AVX2_INLINE void expand_narrow(struct work *w, const enum wfs_grid_target target, const struct wfs_grid_piece *p)
 {
 	_Alignas(32) float strip[CHUNK + 64];
 	const unsigned tw = (unsigned)p->tw, per_strip = CHUNK / tw * tw;
@@ -153,7 +152,7 @@ AVX2_INLINE void expand_narrow(struct work *w, const enum target target, const s
 	}
 }
 
-AVX2_INLINE void expand_piece(struct work *w, const enum target target, const struct wfs_grid_piece *p)
+AVX2_INLINE void expand_piece(struct work *w, const enum wfs_grid_target target, const struct wfs_grid_piece *p)
 {
 	const float *scale = p->scale;
 	u64 width = p->tw - p->skip;
@@ -170,10 +169,11 @@ AVX2_INLINE void expand_piece(struct work *w, const enum target target, const st
 	}
 }
 
-AVX2_INLINE void expand_block(const struct wfs_grid_view *v, const struct wfs_grid_values *g, const enum target target,
-			      const u8 *codes, const float *scale, u8 *raw)
+AVX2_INLINE void expand_block(const struct wfs_grid_view *v, const struct wfs_grid_values *g,
+			      const enum wfs_grid_target target, const u8 *codes, const float *scale, u8 *raw)
 {
 	struct work w = {g->value, codes, raw, v->n};
+	struct wfs_grid_piece piece;
 
 	if (target >= WORDS2) {
 		static const float none = 1;
@@ -182,14 +182,10 @@ AVX2_INLINE void expand_block(const struct wfs_grid_view *v, const struct wfs_gr
 		return;
 	}
 	for (u32 i = 0; i < v->nr_segments; i++) {
-		const struct wfs_grid_segment s =
-			wfs_grid_segment_load(v->segments + WFS_GRID_SEGMENT_BYTES * (size_t)i);
-		struct wfs_grid_rows rows = wfs_grid_rows_start(&s, scale);
-		struct wfs_grid_piece piece;
+		struct wfs_grid_rows rows = wfs_grid_rows_start(v, i, &scale);
 
 		while (wfs_grid_rows_next(&rows, &piece))
 			expand_piece(&w, target, &piece);
-		scale += wfs_grid_nr_tiles(&s);
 	}
 }
 
@@ -210,14 +206,13 @@ DEFINE_BLOCK(palette_4, WORDS4)
 static void expand_avx2(const struct wfs_grid_view *v, const struct wfs_grid_values *g, const u8 *codes,
 			const float *scale, u8 *raw)
 {
-	static wfs_grid_expand_fn *const fn[3][3] = {
-		/* by op, then output */
-		{to_bf16, to_f16, to_f32},
-		{to_bf16_truncated, NULL, NULL},
-		{palette_2, palette_2, palette_4},
+	static wfs_grid_expand_fn *const fn[NR_TARGETS] = {
+		[BF16_NEAREST] = to_bf16, [BF16_TRUNCATED] = to_bf16_truncated,
+		[F16] = to_f16,		  [F32] = to_f32,
+		[WORDS2] = palette_2,	  [WORDS4] = palette_4,
 	};
 
-	fn[g->op][g->output](v, g, codes, scale, raw);
+	fn[wfs_grid_target(g)](v, g, codes, scale, raw);
 }
 
 wfs_grid_expand_fn *wfs_grid_expand_avx2_get(void)

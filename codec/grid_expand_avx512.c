@@ -16,9 +16,6 @@
 enum { STEP = 64, NARROW = 64, STRIP = 512, MANY = 256, MAX_PALETTES = 128 };
 _Static_assert((int)WFS_GRID_CODE_SLACK >= STEP && (int)WFS_GRID_SCALE_SLACK >= STEP, "steps are not cut");
 
-/* What becomes of a value. */
-enum target { BF16_NEAREST, BF16_TRUNCATED, F16, F32, WORDS2, WORDS4 };
-
 /* The values as planes: plane[k][i] has byte k of values 64 * i and on. */
 struct values {
 	__m512i plane[4][4];
@@ -95,7 +92,8 @@ AVX512_INLINE __m512i round_bf16(__m512i a, __m512i b)
 }
 
 /* 64 values, multiplied where target says so, to words; returns how many vectors they fill. */
-AVX512_INLINE unsigned make_words(const enum target target, const __m512i v[4], const __m512 scale[4], __m512i out[4])
+AVX512_INLINE unsigned make_words(const enum wfs_grid_target target, const __m512i v[4], const __m512 scale[4],
+				  __m512i out[4])
 {
 	__m512i f[4];
 
@@ -165,8 +163,8 @@ AVX512_INLINE void put_words(struct work *w, const unsigned nr_vectors, const __
 }
 
 /* nr words; scale: one a word, 64 at a time, or where step is 0 one for all. */
-AVX512_INLINE void expand(struct work *w, const struct values *t, const bool list, const enum target target, size_t nr,
-			  const float *scale, const unsigned step)
+AVX512_INLINE void expand(struct work *w, const struct values *t, const bool list, const enum wfs_grid_target target,
+			  size_t nr, const float *scale, const unsigned step)
 {
 	const unsigned nr_planes = target == WORDS2 ? 2 : 4;
 	__m512 s[4];
@@ -186,7 +184,7 @@ AVX512_INLINE void expand(struct work *w, const struct values *t, const bool lis
 
 /* ---- palettes: words of 2 bytes, signs apart ---- */
 
-AVX512_INLINE void make_palette(const struct wfs_grid_values *g, const enum target target, float scale,
+AVX512_INLINE void make_palette(const struct wfs_grid_values *g, const enum wfs_grid_target target, float scale,
 				struct palette *palette)
 {
 	static const u8 even[64] = {
@@ -231,7 +229,7 @@ AVX512_INLINE void expand_palette(struct work *w, const struct palette *palette,
 
 /* Where a row of tiles begins: palettes for it, when its tiles have many words and are not too many. Those of one row
  * have them in one run, and not all of them are in the block. */
-AVX512_INLINE void start_tile_row(struct work *w, const enum target target, const struct wfs_grid_rows *r,
+AVX512_INLINE void start_tile_row(struct work *w, const enum wfs_grid_target target, const struct wfs_grid_rows *r,
 				  const struct wfs_grid_piece *p)
 {
 	const float *scale = p->scale - p->at;
@@ -259,8 +257,8 @@ AVX512_INLINE void fill_strip(const float *scale, const unsigned nr_vectors, uns
 	}
 }
 
-AVX512_INLINE void expand_narrow(struct work *w, const struct values *t, const bool list, const enum target target,
-				 const struct wfs_grid_piece *p)
+AVX512_INLINE void expand_narrow(struct work *w, const struct values *t, const bool list,
+				 const enum wfs_grid_target target, const struct wfs_grid_piece *p)
 {
 	_Alignas(64) float strip[STRIP + 64];
 	const unsigned tw = (unsigned)p->tw, per_strip = STRIP / tw * tw;
@@ -287,13 +285,13 @@ AVX512_INLINE void expand_narrow(struct work *w, const struct values *t, const b
 	}
 }
 
-AVX512_INLINE bool may_have_palettes(const bool list, const enum target target)
+AVX512_INLINE bool may_have_palettes(const bool list, const enum wfs_grid_target target)
 {
 	return !list && (target == BF16_NEAREST || target == BF16_TRUNCATED || target == F16);
 }
 
-AVX512_INLINE void expand_piece(struct work *w, const struct values *t, const bool list, const enum target target,
-				const struct wfs_grid_piece *p)
+AVX512_INLINE void expand_piece(struct work *w, const struct values *t, const bool list,
+				const enum wfs_grid_target target, const struct wfs_grid_piece *p)
 {
 	const bool palettes = may_have_palettes(list, target);
 	u64 width = p->tw - p->skip;
@@ -319,10 +317,11 @@ AVX512_INLINE void expand_piece(struct work *w, const struct values *t, const bo
 }
 
 AVX512_INLINE void expand_block(const struct wfs_grid_view *v, const struct wfs_grid_values *g, const bool list,
-				const enum target target, const u8 *codes, const float *scale, u8 *raw)
+				const enum wfs_grid_target target, const u8 *codes, const float *scale, u8 *raw)
 {
 	struct palette palette[MAX_PALETTES];
 	struct work w = {.g = g, .codes = codes, .raw = raw, .left = v->n, .palette = palette};
+	struct wfs_grid_piece piece;
 	struct values t;
 
 	load_values(&t, g);
@@ -333,17 +332,13 @@ AVX512_INLINE void expand_block(const struct wfs_grid_view *v, const struct wfs_
 		return;
 	}
 	for (u32 i = 0; i < v->nr_segments; i++) {
-		const struct wfs_grid_segment s =
-			wfs_grid_segment_load(v->segments + WFS_GRID_SEGMENT_BYTES * (size_t)i);
-		struct wfs_grid_rows rows = wfs_grid_rows_start(&s, scale);
-		struct wfs_grid_piece piece;
+		struct wfs_grid_rows rows = wfs_grid_rows_start(v, i, &scale);
 
 		while (wfs_grid_rows_next(&rows, &piece)) {
 			if (may_have_palettes(list, target) && piece.words && piece.tw >= NARROW)
 				start_tile_row(&w, target, &rows, &piece);
 			expand_piece(&w, &t, list, target, &piece);
 		}
-		scale += wfs_grid_nr_tiles(&s);
 	}
 }
 
@@ -402,19 +397,25 @@ DEFINE_BLOCK(palette_4, true, WORDS4)
 static void expand_avx512(const struct wfs_grid_view *v, const struct wfs_grid_values *g, const u8 *codes,
 			  const float *scale, u8 *raw)
 {
-	static wfs_grid_expand_fn *const fn[2][4] = {
-		{signs_bf16, signs_bf16_truncated, signs_f16, signs_f32},
-		{list_bf16, list_bf16_truncated, list_f16, list_f32},
+	/* Those whose signs are apart, then lists. */
+	static wfs_grid_expand_fn *const fn[2][NR_TARGETS] = {
+		{
+			[BF16_NEAREST] = signs_bf16,
+			[BF16_TRUNCATED] = signs_bf16_truncated,
+			[F16] = signs_f16,
+			[F32] = signs_f32,
+		},
+		{
+			[BF16_NEAREST] = list_bf16,
+			[BF16_TRUNCATED] = list_bf16_truncated,
+			[F16] = list_f16,
+			[F32] = list_f32,
+			[WORDS2] = palette_2,
+			[WORDS4] = palette_4,
+		},
 	};
-	const unsigned target = g->output == WFS_GRID_BF16
-					? (g->op == WFS_GRID_TRUNCATE ? BF16_TRUNCATED : BF16_NEAREST)
-				: g->output == WFS_GRID_F16 ? F16
-							    : F32;
 
-	if (g->op == WFS_GRID_PALETTE)
-		(g->output == WFS_GRID_F32 ? palette_4 : palette_2)(v, g, codes, scale, raw);
-	else
-		fn[!!(g->flags & WFS_GRID_SIGNED)][target](v, g, codes, scale, raw);
+	fn[!!(g->flags & WFS_GRID_SIGNED)][wfs_grid_target(g)](v, g, codes, scale, raw);
 }
 
 wfs_grid_expand_fn *wfs_grid_expand_avx512_get(void)

@@ -7,6 +7,7 @@
 #include "grid.h"
 
 #include "cursor.h"
+#include "split.h"
 
 enum {
 	F32_SIGN = 31,
@@ -157,21 +158,6 @@ static const char *parse_segments(struct wfs_grid_view *v)
 	return NULL;
 }
 
-static const char *parse_literals(const struct wfs_grid_view *v, unsigned word)
-{
-	const u8 *p = v->literals;
-	u64 next_min = 0;
-
-	for (u32 i = 0; i < v->nr_literals; i++, p += 4 + word) {
-		const u32 number = wfs_load32(p);
-
-		if (number < next_min || number >= v->n)
-			return "literal number is not valid";
-		next_min = (u64)number + 1;
-	}
-	return NULL;
-}
-
 /* The fields before the segments. */
 static const char *parse_header(const u8 *header, bool palette, struct wfs_grid_view *v)
 {
@@ -219,7 +205,7 @@ static const char *parse(const u8 *comp, size_t comp_len, const struct wfs_grid_
 		return cut_short;
 	v->codes = c.at;
 	v->codes_len = c.left;
-	return parse_literals(v, word);
+	return wfs_literals_parse(v->literals, v->nr_literals, word, n);
 }
 
 enum wfs_status wfs_grid_parse_payload(const u8 *comp, size_t comp_len, const struct wfs_grid_values *g, size_t n,

@@ -1,5 +1,6 @@
-/* grid_rows.h - a segment of a grid as vector kernels walk through it: pieces of rows, as long as they can be, in which
- * all tiles but the first and the last have the same number of words and consecutive scales. Private to the kernels.
+/* grid_rows.h - what the vector kernels of grids share. They walk through a segment in pieces of rows, as long as they
+ * can be, in which all tiles but the first and the last have the same number of words and consecutive scales. Private
+ * to the kernels.
  *
  * Where rows do not matter the whole segment is one piece: tiles as wide as the matrix, and tiles of one row that fill
  * rows without a rest.
@@ -8,6 +9,18 @@
 #define WFS_GRID_ROWS_H
 
 #include "grid.h"
+
+/* What becomes of a value: multiplied by a scale and rounded, or the word itself, of 2 or 4 bytes. */
+enum wfs_grid_target { BF16_NEAREST, BF16_TRUNCATED, F16, F32, WORDS2, WORDS4, NR_TARGETS };
+
+static inline enum wfs_grid_target wfs_grid_target(const struct wfs_grid_values *g)
+{
+	if (g->op == WFS_GRID_PALETTE)
+		return g->output == WFS_GRID_F32 ? WORDS4 : WORDS2;
+	if (g->output == WFS_GRID_BF16)
+		return g->op == WFS_GRID_TRUNCATE ? BF16_TRUNCATED : BF16_NEAREST;
+	return g->output == WFS_GRID_F16 ? F16 : F32;
+}
 
 struct wfs_grid_rows {
 	const float *scale;
@@ -28,19 +41,22 @@ struct wfs_grid_piece {
 	u64 words; /* where the piece is the first one in its row of tiles: words of the segment in that, else 0 */
 };
 
-static inline struct wfs_grid_rows wfs_grid_rows_start(const struct wfs_grid_segment *s, const float *scale)
+/* Those of segment i. *scale: of its first tile; moved on to the next segment's. */
+static inline struct wfs_grid_rows wfs_grid_rows_start(const struct wfs_grid_view *v, u32 i, const float **scale)
 {
+	const struct wfs_grid_segment s = wfs_grid_segment_load(v->segments + WFS_GRID_SEGMENT_BYTES * (size_t)i);
 	struct wfs_grid_rows r = {
-		.scale = scale,
-		.left = s->n,
-		.cols = s->cols,
-		.tw = s->tw ? s->tw : s->cols,
-		.col = s->col0,
-		.across = (u32)wfs_grid_tile_cols(s),
-		.th = s->th,
-		.tile_row = s->row0,
+		.scale = *scale,
+		.left = s.n,
+		.cols = s.cols,
+		.tw = s.tw ? s.tw : s.cols,
+		.col = s.col0,
+		.across = (u32)wfs_grid_tile_cols(&s),
+		.th = s.th,
+		.tile_row = s.row0,
 	};
 
+	*scale += wfs_grid_nr_tiles(&s);
 	if (r.across == 1) {
 		r.col += (u64)r.tile_row * r.cols;
 		r.tw = r.th ? r.th * r.cols : UINT64_MAX;

@@ -169,7 +169,7 @@ enum wfs_status wfs_split_parse(const u8 *comp, size_t comp_len, struct wfs_spli
 /* What payloads of other codings have in common with the split coding's. Modes of all superrows of n words from a list
  * of changes (none: mode is not filled); literals in order and below n: NULL, or why they are refused. */
 const char *wfs_modes_parse(const u8 *changes, size_t nr_changes, struct wfs_split s, size_t n, u8 *mode);
-const char *wfs_literals_parse(const u8 *literals, size_t nr, struct wfs_split s, size_t n);
+const char *wfs_literals_parse(const u8 *literals, size_t nr, unsigned word, size_t n);
 /* Rest bytes of n words, and of them the last unit's. mode: of each superrow, or NULL. */
 size_t wfs_rest_bytes(struct wfs_split s, size_t n, const u8 *mode, size_t *last_ret);
 

@@ -44,11 +44,11 @@ size_t wfs_rest_bytes(struct wfs_split s, size_t n, const u8 *mode, size_t *last
 	return total + *last_ret;
 }
 
-const char *wfs_literals_parse(const u8 *literals, size_t nr, struct wfs_split s, size_t n)
+const char *wfs_literals_parse(const u8 *literals, size_t nr, unsigned word, size_t n)
 {
 	u64 next_min = 0;
 
-	for (size_t i = 0; i < nr; i++, literals += 4 + s.word) {
+	for (size_t i = 0; i < nr; i++, literals += 4 + word) {
 		u32 number = wfs_load32(literals);
 
 		if (number < next_min || number >= n)
@@ -149,7 +149,7 @@ enum wfs_status wfs_split_parse(const u8 *comp, size_t comp_len, struct wfs_spli
 	if (!reason && v->nr_escapes & 1 && v->escapes[v->nr_escapes / 2] >> 4)
 		reason = "unused escape is not zero";
 	if (!reason)
-		reason = wfs_literals_parse(v->literals, v->nr_literals, s, n);
+		reason = wfs_literals_parse(v->literals, v->nr_literals, s.word, n);
 out:
 	if (reason)
 		*reason_ret = reason;

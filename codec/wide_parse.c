@@ -88,7 +88,7 @@ static const char *place_pieces(const u8 *comp, size_t comp_len, struct wfs_spli
 	v->literals = v->escapes + v->nr_escapes;
 	v->rest = v->literals + literal_bytes;
 	v->edges = v->rest + v->rest_len;
-	return wfs_literals_parse(v->literals, v->nr_literals, s, v->n);
+	return wfs_literals_parse(v->literals, v->nr_literals, s.word, v->n);
 }
 
 enum wfs_status wfs_wide_parse(const u8 *comp, size_t comp_len, struct wfs_split s,
