@@ -1,7 +1,7 @@
 """second_reader.py WEIGHTFS CORPORA TMP: wfsfile.py, written from FORMAT.md alone, reads what the encoder writes.
 
-Small models of each word size, cut out of the real ones, dequantised and quantised matrices; plus odd files. It also refuses the
-golden containers whose coders break a rule.
+Small models of each word size, cut out of the real ones, dequantised and quantised matrices; plus odd files. It also
+refuses the golden containers whose coders break a rule.
 """
 import glob
 import os
