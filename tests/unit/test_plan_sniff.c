@@ -1,9 +1,12 @@
 /* test_plan_sniff.c - how bytes that nobody describes are cut: along words of any class at any place, to a few bytes,
- * over any length; what is small, text or noise is left alone; and nothing depends on the number of threads.
+ * over any length; what is small, text or noise is left alone; chance cuts nothing; and nothing depends on the number
+ * of threads.
  */
 #include "sniff_util.h"
 
 #include "container.h"
+#include "log2_fixed.h"
+#include "sniff.h"
 
 /* What was put into a file. */
 struct part {
@@ -215,6 +218,82 @@ static void test_threads(void)
 	PASS("any number of threads cuts in the same way");
 }
 
+/* Four cells of words that save a third, among noise: worth two changes. */
+static void test_in_noise(void)
+{
+	struct wfs_encode_result result;
+	struct wfs_reader *reader;
+	struct parts p = {0};
+	uint64_t seed = 11;
+	u8 noise[4096];
+	int fd;
+
+	for (size_t i = 0; i < 400; i++) {
+		if (i == 200)
+			add_part(&p, WFS_CLASS_BF16, 4 * WFS_SNIFF_LZ4_BYTES / 2, &seed);
+		test_rand_fill(&seed, noise, sizeof(noise));
+		bytes_add(&p.bytes, noise, sizeof(noise));
+	}
+	reader = encode(&p.bytes, 2, &fd, &result);
+	CHECK(result.nr_regions == 3);
+	check_parts(reader, &p, 64);
+	wfs_reader_free(reader);
+	close(fd);
+	free(p.bytes.p);
+	PASS("a few cells of words are found in noise");
+}
+
+/* Bytes whose sign and low bits are noise: it makes next to no difference which of them a class takes into its field,
+ * so in each cell another one may seem best by chance. */
+static void test_equal_classes(void)
+{
+	struct wfs_encode_result result;
+	struct bytes b = {0};
+	uint64_t seed = 12;
+	int fd;
+
+	for (size_t i = 0; i < 2 << 20; i++) {
+		const unsigned exponent = 8 - (unsigned)__builtin_ctzll(test_rand(&seed) | 1 << 5);
+		const u8 byte = (u8)(exponent << 3 | (test_rand(&seed) & 0x87));
+
+		bytes_add(&b, &byte, 1);
+	}
+	wfs_reader_free(encode(&b, 2, &fd, &result));
+	CHECK_MSG(result.nr_regions == 1, "%zu regions", (size_t)result.nr_regions);
+	CHECK(result.file_len < b.len * 8 / 10);
+	close(fd);
+	free(b.p);
+	PASS("chance does not cut what every class serves as well");
+}
+
+/* A sample of words that are all as likely looks less even than they are. Its cost must not be less for that: log2 of
+ * how many there are each, on average. */
+static void test_chance(void)
+{
+	static const struct {
+		unsigned nr_values, nr;
+	} kinds[] = {{16, 512}, {64, 2048}, {128, 4096}, {WFS_WIDE_NAMES - 1, 8192}};
+	enum { SAMPLES = 200 };
+	uint64_t seed = 13;
+
+	for (size_t k = 0; k < WFS_ARRAY_LEN(kinds); k++) {
+		const u64 right = (u64)kinds[k].nr * wfs_log2_q16(kinds[k].nr_values) / (65536 / WFS_SNIFF_UNIT);
+		const u64 slack = kinds[k].nr_values * WFS_SNIFF_UNIT / 6; /* chance takes four times as much */
+		u64 sum = 0;
+
+		for (unsigned i = 0; i < SAMPLES; i++) {
+			u16 hist[256] = {0};
+
+			for (unsigned n = 0; n < kinds[k].nr; n++)
+				hist[test_rand_below(&seed, kinds[k].nr_values)]++;
+			sum += wfs_sniff_counts(hist, 256, kinds[k].nr, WFS_WIDE_NAMES - 1, 0, 1);
+		}
+		CHECK_MSG(sum / SAMPLES + slack > right && sum / SAMPLES < right + slack, "%u values: %u, not %u",
+			  kinds[k].nr_values, (unsigned)(sum / SAMPLES), (unsigned)right);
+	}
+	PASS("few words cost what many of their kind cost");
+}
+
 int main(void)
 {
 	test_places();
@@ -223,5 +302,8 @@ int main(void)
 	test_long();
 	test_left_alone();
 	test_threads();
+	test_in_noise();
+	test_equal_classes();
+	test_chance();
 	return 0;
 }
