@@ -14,6 +14,8 @@ enum {
 	 * more than these, for most are decoded faster. */
 	PART_OF_BYTES = 128,
 	PART_OF_SAVED = 8,
+	/* Where words save more than this part, bytes are no codes of blocks, which are nearly uniform. */
+	MOST_SAVED = 8,
 };
 
 /* The bytes of a record that repeat: of a scale of 16 bits the high one. */
@@ -96,7 +98,7 @@ void wfs_sniff_records(struct wfs_sniffer *sniffer, const struct wfs_sample *sam
 		/* where nothing shows, blocks are stored */
 		for (unsigned i = 0; i < r->bytes; i++)
 			cost_ret[i] = (u32)plain;
-		if (find_start(sample, r->bytes, &scales[k], &at)) {
+		if (saved <= plain / MOST_SAVED && find_start(sample, r->bytes, &scales[k], &at)) {
 			const u64 cost = records_cost(sniffer, r, at, sample) + more;
 
 			cost_ret[at] = (u32)WFS_MIN(cost, plain);

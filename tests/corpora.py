@@ -11,6 +11,7 @@ every-dtype           a tensor of every dtype of safetensors, made from MiniLM's
 grid-NAME             MiniLM with its matrices quantised and made floats again: NAME as in grids.py
 llama-like-MB         a synthetic BF16 model of about MB megabytes, shaped and scaled like a small Llama
 rxnmap                the F32 model that the PyPI package chython-rxnmap ships: rxnmap/rxnmap.onnx
+gguf                  MiniLM's matrices, those of all layers in one, in block formats of ggml: gguf/model.gguf
 foreign               MiniLM's matrices in other containers: foreign/matrix.npy (F32), foreign/model.pt (BF16, places of
                       words as in a PyTorch file), foreign/odd.bin (F32, F16, BF16, F8, I8, packed INT4 at any place)
 
@@ -19,6 +20,7 @@ the same on every machine.
 """
 import json
 import os
+import re
 import struct
 import subprocess
 import sys
@@ -211,6 +213,26 @@ def foreign(out):
     return odd
 
 
+def gguf(path, model):
+    """Quantised and written by ggml's own package."""
+    from gguf import GGMLQuantizationType, GGUFWriter, quants
+
+    parts = {"word_embeddings": "Q4_1", "query": "Q5_1", "key": "Q5_1", "value": "Q8_0", "attention.output.dense": "MXFP4",
+             "intermediate.dense": "Q4_0", "output.dense": "Q8_0"}  # fmt: skip
+    os.makedirs(os.path.dirname(path), exist_ok=True)
+    writer = GGUFWriter(path + ".part", "bert")
+    for part, name in parts.items():
+        values = [v for k, v in sorted(model.items()) if re.search(rf"(\d|self|embeddings)\.{part}.weight", k)]
+        kind = GGMLQuantizationType[name]
+        writer.add_tensor(part, quants.quantize(np.concatenate(values), kind), raw_dtype=kind)
+        writer.add_tensor(part + ".norm", model["embeddings.LayerNorm.weight"])
+    writer.write_header_to_file()
+    writer.write_kv_data_to_file()
+    writer.write_tensors_to_file()
+    writer.close()
+    os.replace(path + ".part", path)
+
+
 # ---- names ----------------------------------------------------------------------------------------------------------
 
 ROUNDED = {
@@ -222,7 +244,7 @@ ROUNDED = {
     "minilm-f32-from-bf16": lambda v: v.astype(BF16).astype(np.float32),
     "minilm-f32-from-f16": lambda v: v.astype(np.float16).astype(np.float32),
 }
-FILES = {"rxnmap": "rxnmap.onnx", "foreign": "odd.bin"}
+FILES = {"rxnmap": "rxnmap.onnx", "foreign": "odd.bin", "gguf": "model.gguf"}
 
 
 def make(out, name):
@@ -241,6 +263,8 @@ def make(out, name):
         write_bytes(path, every_dtype(out))
     elif name == "rxnmap":
         write_bytes(path, wheel("chython-rxnmap").read("chython_rxnmap/rxnmap.onnx"))
+    elif name == "gguf":
+        gguf(path, load_file(make(out, "minilm-f32")))
     elif name == "foreign":
         write_bytes(path, foreign(out))
     elif name.startswith("llama-like-"):

@@ -278,7 +278,7 @@ loader()
 	fi
 	WFS_PYTHON=$(tests/venv.sh loaders) || return 1
 	export WFS_PYTHON
-	"$WFS_PYTHON" tests/corpora.py "$WFS_CORPORA" minilm-f32 minilm-bf16 >/dev/null || return 1
+	"$WFS_PYTHON" tests/corpora.py "$WFS_CORPORA" minilm-f32 minilm-bf16 gguf >/dev/null || return 1
 	WFS_BIN=$BUILD PYTHONPATH=tests/loaders "$WFS_PYTHON" "$1"
 }
 demo()

@@ -8,18 +8,18 @@ cd "$(dirname "$0")/.."
 venv=${WEIGHTFS_VENV:-${BUILD:-build}/venv}
 
 case ${1-} in
-small) packages='numpy ml_dtypes safetensors lz4 xxhash' ;;
-loaders) packages='numpy ml_dtypes safetensors lz4 xxhash torch transformers' ;;
+small) packages='numpy ml_dtypes safetensors lz4 xxhash gguf' ;;
+loaders) packages='numpy ml_dtypes safetensors lz4 xxhash gguf torch transformers' ;;
 *)
 	echo "usage: venv.sh small|loaders" >&2
 	exit 2
 	;;
 esac
 
-if [ ! -e "$venv/.$1" ]; then
+if [ "$(cat "$venv/.$1" 2>/dev/null)" != "$packages" ]; then
 	[ -x "$venv/bin/python" ] || python3 -m venv "$venv" >&2
 	# shellcheck disable=SC2086 # a list of words
 	"$venv/bin/python" -m pip install -q --disable-pip-version-check $packages >&2
-	touch "$venv/.$1"
+	echo "$packages" >"$venv/.$1"
 fi
 echo "$venv/bin/python"

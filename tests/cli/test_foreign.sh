@@ -4,7 +4,7 @@
 . "$(dirname "$0")/lib.sh"
 : "${WFS_CORPORA:?}"
 
-"$WFS_PYTHON" "$tests/corpora.py" "$WFS_CORPORA" minilm-f64 minilm-fp8 minilm-i8 every-dtype rxnmap foreign >/dev/null ||
+"$WFS_PYTHON" "$tests/corpora.py" "$WFS_CORPORA" minilm-f64 minilm-fp8 minilm-i8 every-dtype rxnmap gguf foreign >/dev/null ||
 	fail "the corpora could not be made"
 cd "$dir"
 
@@ -27,6 +27,8 @@ comes_back "$WFS_CORPORA/foreign/matrix.npy" 16.3
 comes_back "$WFS_CORPORA/foreign/model.pt" 33.7
 comes_back "$WFS_CORPORA/foreign/odd.bin" 18.1
 json "d['regions'] <= 60"
+comes_back "$WFS_CORPORA/gguf/model.gguf" 7.8
+json "{c['coding'] for c in d['codings']} == {'records'} and d['regions'] <= 10"
 
 comes_back "$WFS_CORPORA/every-dtype/model.safetensors" 36.3
 least="F64=58.3 F32=16.8 C64=16.9 F16=15.1 BF16=33.8 F8_E4M3=17.8 F8_E5M2=30.1 F8_E4M3FNUZ=17.8 F8_E5M2FNUZ=30.1 \
