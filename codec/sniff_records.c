@@ -91,13 +91,13 @@ void wfs_sniff_records(struct wfs_sniffer *sniffer, const struct wfs_sample *sam
 {
 	const u64 plain = (u64)sample->len * WFS_SNIFF_PLAIN, more = plain / PART_OF_BYTES + saved / PART_OF_SAVED;
 
+	/* where nothing shows, blocks are stored */
+	for (unsigned i = 0; i < WFS_NR_READINGS - WFS_NR_WORD_READINGS; i++)
+		cost_ret[i] = (u32)plain;
 	for (unsigned k = 0; k < WFS_NR_RECORDS; k++) {
 		const struct wfs_records *r = wfs_class_records(WFS_FIRST_RECORDS + k);
 		unsigned at;
 
-		/* where nothing shows, blocks are stored */
-		for (unsigned i = 0; i < r->bytes; i++)
-			cost_ret[i] = (u32)plain;
 		if (saved <= plain / MOST_SAVED && find_start(sample, r->bytes, &scales[k], &at)) {
 			const u64 cost = records_cost(sniffer, r, at, sample) + more;
 
