@@ -397,7 +397,7 @@ DEFINE_BLOCK(palette_4, true, WORDS4)
 static void expand_avx512(const struct wfs_grid_view *v, const struct wfs_grid_values *g, const u8 *codes,
 			  const float *scale, u8 *raw)
 {
-	/* Those whose signs are apart, then lists. */
+	/* Those whose signs are apart, then lists, which palettes always are. */
 	static wfs_grid_expand_fn *const fn[2][NR_TARGETS] = {
 		{
 			[BF16_NEAREST] = signs_bf16,
