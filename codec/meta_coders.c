@@ -91,28 +91,18 @@ enum wfs_status wfs_meta_parse_grids(struct wfs_meta *m, const struct wfs_meta_b
 	return WFS_OK;
 }
 
-static bool is_word(unsigned coding, unsigned word)
+/* Bytes of a word, and where records have borders. */
+static bool word_valid(const struct wfs_disk_coder *d)
 {
-	if (coding == WFS_RECORDS)
-		return word >= WFS_MIN_RECORD && word <= WFS_MAX_RECORD;
-	if (coding <= WFS_LZ4)
-		return word == 1;
-	return word == 1 || word == 2 || word == 4 || word == 8;
-}
+	static const u8 none[WFS_MAX_BORDERS];
+	struct wfs_records r = {.bytes = d->word};
 
-/* Whether the borders are as FORMAT.md 1.4 says. */
-static bool borders_valid(const struct wfs_disk_coder *d)
-{
-	unsigned last = 0;
-	bool ended = d->coding != WFS_RECORDS;
-
-	for (unsigned i = 0; i < WFS_MAX_BORDERS; i++) {
-		ended |= !d->border[i];
-		if (ended ? d->border[i] : d->border[i] <= last || d->border[i] >= d->word)
-			return false;
-		last = d->border[i];
-	}
-	return true;
+	memcpy(r.border, d->border, sizeof(r.border));
+	if (d->coding == WFS_RECORDS)
+		return wfs_records_valid(&r);
+	if (memcmp(d->border, none, sizeof(none)) != 0)
+		return false;
+	return d->word == 1 || (d->coding > WFS_LZ4 && (d->word == 2 || d->word == 4 || d->word == 8));
 }
 
 static enum wfs_status check_coder(const struct wfs_meta *m, const struct wfs_disk_coder *d)
@@ -124,7 +114,7 @@ static enum wfs_status check_coder(const struct wfs_meta *m, const struct wfs_di
 
 	if (d->coding > WFS_RECORDS)
 		return wfs_fail(m->err, WFS_UNSUPPORTED, "a coder has a coding this version does not know");
-	if (!is_word(d->coding, d->word) || !borders_valid(d) || (!grid && d->grid))
+	if (!word_valid(d) || (!grid && d->grid))
 		return wfs_meta_bad(m, "a coder is not valid");
 	if (!split && (d->rot || d->field || d->pool))
 		return wfs_meta_bad(m, "a coder is not valid");

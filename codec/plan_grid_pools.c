@@ -12,7 +12,6 @@ enum {
 	MIN_BYTES = 64 << 10, /* of words that are worth a pool */
 	MAX_BLOCKS = 96,      /* that are encoded to train from */
 	SAMPLE_WORDS = 512,
-	MAX_WIDE = 16, /* pools of the wide coding that grids may take */
 };
 
 static u64 blocks_of(const struct wfs_span *s, unsigned block_log2)
@@ -202,7 +201,7 @@ enum wfs_status wfs_grids_train(struct wfs_grids *grids, struct wfs_error *err)
 			grids->plan[s->grid - 1].data_len += s->len;
 	}
 	for (u32 i = 0; i < grids->nr; i++)
-		grids->plan[i].wide = grids->opts->level == WFS_LEVEL_MAX && i < MAX_WIDE;
+		grids->plan[i].wide = grids->opts->level == WFS_LEVEL_MAX && i < WFS_MAX_WIDE_GRIDS;
 	if (status == WFS_OK)
 		wfs_parallel_for(wfs_thread_count(grids->opts->nr_threads), grids->nr, train, grids);
 	for (u32 i = 0; status == WFS_OK && i < grids->nr; i++) {

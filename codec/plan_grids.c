@@ -12,10 +12,8 @@
 enum {
 	MIN_TENSOR = 8 << 10,	/* bytes; smaller ones are not looked at */
 	MIN_PALETTE = 64 << 10, /* bytes of a tensor whose palette is worth its room */
-	MAX_PALETTES = 64,	/* of a file */
 	SAMPLE = 8 << 10,	/* bytes that are looked at before all are read */
 	STEP = 1 << 18,
-	NR_OUTPUTS = 3,
 };
 
 struct job {
@@ -28,7 +26,7 @@ struct job {
 };
 struct search {
 	struct wfs_grids *grids;
-	struct wfs_grid_rules *rules; /* NR_OUTPUTS */
+	struct wfs_grid_rules *rules; /* WFS_GRID_OUTPUTS */
 	struct job *job;
 	size_t nr_jobs;
 };
@@ -198,8 +196,8 @@ static void name_grid(struct wfs_grids *grids, const struct job *job, size_t max
 
 enum wfs_status wfs_grids_find(struct wfs_grids *grids, struct wfs_error *err)
 {
-	const size_t max = WFS_NR_LISTS * 2 * NR_OUTPUTS + MAX_PALETTES;
-	struct search q = {.grids = grids, .rules = calloc(NR_OUTPUTS, sizeof(*q.rules))};
+	const size_t max = WFS_MAX_PLANNED_GRIDS;
+	struct search q = {.grids = grids, .rules = calloc(WFS_GRID_OUTPUTS, sizeof(*q.rules))};
 	enum wfs_status status = WFS_OK;
 
 	if (grids->opts->level == WFS_LEVEL_FAST) {
@@ -211,7 +209,7 @@ enum wfs_status wfs_grids_find(struct wfs_grids *grids, struct wfs_error *err)
 		status = no_memory(err);
 		goto out;
 	}
-	for (unsigned output = 0; q.nr_jobs && output < NR_OUTPUTS; output++)
+	for (unsigned output = 0; q.nr_jobs && output < WFS_GRID_OUTPUTS; output++)
 		wfs_grid_rules_make(output, grids->opts->cpu, &q.rules[output]);
 	wfs_parallel_for(wfs_thread_count(grids->opts->nr_threads), q.nr_jobs, look, &q);
 	for (size_t i = 0; i < q.nr_jobs && status == WFS_OK; i++) {

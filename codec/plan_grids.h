@@ -32,6 +32,13 @@ enum wfs_status wfs_grid_detect(const struct wfs_source *source, const struct wf
 
 /* ---- plan_grids.c ---- */
 
+enum {
+	WFS_GRID_OUTPUTS = 3,
+	WFS_MAX_PALETTES = 64, /* of a file */
+	WFS_MAX_PLANNED_GRIDS = WFS_NR_LISTS * 2 * WFS_GRID_OUTPUTS + WFS_MAX_PALETTES,
+	WFS_MAX_WIDE_GRIDS = 16, /* whose codes have a pool of the wide coding */
+};
+
 /* A grid or palette and what its codes are coded with. */
 struct wfs_planned_grid {
 	struct wfs_grid grid;

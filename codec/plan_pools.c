@@ -20,7 +20,9 @@ enum {
 	RECORDS_SAMPLE = 64 << 10, /* bytes of records that are taken together, so that parts are segments */
 };
 
-_Static_assert((WFS_NR_CLASSES - 1) * MAX_POOLS_PER_CLASS <= WFS_MAX_POOLS, "readers accept every plan");
+_Static_assert((WFS_NR_CLASSES - 1) * MAX_POOLS_PER_CLASS + WFS_MAX_PLANNED_GRIDS <= WFS_MAX_POOLS,
+	       "readers accept every plan");
+_Static_assert(WFS_MAX_WIDE_GRIDS + WFS_NR_CLASSES - 1 <= WFS_MAX_WIDE_POOLS, "each class gets a wide pool");
 
 struct class_state {
 	u64 total, part, done; /* bytes of the class; of each of its pools; so far */
@@ -203,9 +205,10 @@ static u64 sample_step(enum wfs_class class)
 /* Samples that a trainer takes. */
 static u64 samples_wanted(enum wfs_class class)
 {
-	/* of records each is cut in segments of its own */
-	return wfs_class_records(class) ? (u64)WFS_WIDE_TRAIN_SEGMENTS * wfs_wide_segment_words(0) / RECORDS_SAMPLE
-					: WFS_TRAIN_SAMPLES;
+	/* Each part of records has segments of its own, the last one short. */
+	const unsigned segments = RECORDS_SAMPLE / wfs_wide_segment_words(0) + WFS_MAX_BORDERS + 1;
+
+	return wfs_class_records(class) ? WFS_WIDE_TRAIN_SEGMENTS / segments : WFS_TRAIN_SAMPLES;
 }
 
 /* Words that a sample wants, and where it starts: at or before `at`, not before `start`. */

@@ -1,6 +1,20 @@
 /* records.c - records to part order and back. */
 #include "records.h"
 
+bool wfs_records_valid(const struct wfs_records *r)
+{
+	unsigned last = 0;
+	bool ended = false;
+
+	for (unsigned i = 0; i < WFS_MAX_BORDERS; i++) {
+		ended |= !r->border[i];
+		if (ended ? r->border[i] : r->border[i] <= last || r->border[i] >= r->bytes)
+			return false;
+		last = r->border[i];
+	}
+	return r->bytes >= WFS_MIN_RECORD;
+}
+
 /* Bytes from one place to another, a step apart. Parts are a byte or two of a scale, or many codes: the first are worth
  * a loop without calls, the others go 16 bytes at a time. */
 static void copy_strided(u8 *to, size_t to_step, const u8 *from, size_t from_step, size_t len, size_t nr)

@@ -16,6 +16,9 @@ struct wfs_records {
 	u8 border[WFS_MAX_BORDERS];
 };
 
+/* Whether the length and the borders are as FORMAT.md 1.4 says. */
+bool wfs_records_valid(const struct wfs_records *r);
+
 /* One part: bytes first..first + len - 1 of each record. */
 struct wfs_record_part {
 	unsigned first, len;

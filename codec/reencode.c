@@ -6,20 +6,26 @@
 
 #include <stdlib.h>
 
+/* The pools as they are stored. */
+struct stored_pools {
+	struct wfs_pool *pool;
+	struct wfs_wide_pool *wide_pool;
+};
+
+/* Tables are made when a block first needs them. A container may name 65,534 coders: when so many are ready, they make
+ * room. */
+enum { MAX_READY = 256 };
+
 struct wfs_reencoder {
 	const struct wfs_reader *reader;
 	enum wfs_cpu cpu;
 	struct wfs_encode_scratch *scratch;
 	struct wfs_geometry geometry;
-	struct wfs_encode_tables *tables; /* one for each coder; NULL where it has none */
-	struct wfs_grid_encoder *grid;	  /* nr_grids */
+	struct stored_pools pools;
+	struct wfs_encode_tables *tables; /* one for each coder; NULL where it has none, or none yet */
+	u32 nr_ready;
+	struct wfs_grid_encoder *grid; /* nr_grids */
 	u8 segment[WFS_GRID_ENCODE_SEGMENTS * WFS_GRID_SEGMENT_BYTES];
-};
-
-/* The pools as they are stored. */
-struct stored_pools {
-	struct wfs_pool *pool;
-	struct wfs_wide_pool *wide_pool;
 };
 
 /* The reader keeps pools only in the form for decoding, so the metadata is read again. */
@@ -54,23 +60,35 @@ static enum wfs_status load_pools(const struct wfs_reader *reader, struct stored
 	return status;
 }
 
-static bool tables_make(struct wfs_reencoder *r, const struct stored_pools *pools)
+static void tables_drop(struct wfs_reencoder *r)
 {
 	for (u32 i = 0; i < r->reader->nr_coders; i++) {
-		const struct wfs_coder *c = &r->reader->coder[i];
-		const bool split = wfs_coding_is_split(c->coding), wide = wfs_coding_is_wide(c->coding);
-		const struct wfs_split s = wfs_coder_split(c);
-
-		if (wfs_coding_is_grid(c->coding))
-			r->tables[i].grid = &r->grid[c->grid];
-		if (split)
-			r->tables[i].split = wfs_encode_pool_new(&pools->pool[c->pool], s);
-		if (wide)
-			r->tables[i].wide = wfs_wide_encode_pool_new(&pools->wide_pool[c->pool], s);
-		if ((split && !r->tables[i].split) || (wide && !r->tables[i].wide))
-			return false;
+		/* ours alone */
+		wfs_encode_pool_free((struct wfs_encode_pool *)r->tables[i].split);
+		wfs_wide_encode_pool_free((struct wfs_wide_encode_pool *)r->tables[i].wide);
+		r->tables[i] = (struct wfs_encode_tables){0};
 	}
-	return true;
+	r->nr_ready = 0;
+}
+
+/* The tables of a coder; NULL: out of memory. */
+static const struct wfs_encode_tables *tables_of(struct wfs_reencoder *r, u32 coder)
+{
+	const struct wfs_coder *c = &r->reader->coder[coder];
+	struct wfs_encode_tables *t = &r->tables[coder];
+
+	if (t->split || t->wide || !(wfs_coding_is_split(c->coding) || wfs_coding_is_wide(c->coding)))
+		return t;
+	if (r->nr_ready == MAX_READY)
+		tables_drop(r);
+	r->nr_ready++;
+	if (wfs_coding_is_grid(c->coding))
+		t->grid = &r->grid[c->grid];
+	if (wfs_coding_is_split(c->coding))
+		t->split = wfs_encode_pool_new(&r->pools.pool[c->pool], wfs_coder_split(c));
+	else
+		t->wide = wfs_wide_encode_pool_new(&r->pools.wide_pool[c->pool], wfs_coder_split(c));
+	return t->split || t->wide ? t : NULL;
 }
 
 /* What geometry_make reads the original with. */
@@ -110,10 +128,6 @@ static enum wfs_status geometry_make(struct wfs_reencoder *r, struct wfs_error *
 enum wfs_status wfs_reencoder_new(const struct wfs_reader *reader, enum wfs_cpu cpu,
 				  struct wfs_reencoder **reencoder_ret, struct wfs_error *err)
 {
-	struct stored_pools pools = {
-		calloc((size_t)reader->nr_pools + 1, sizeof(*pools.pool)),
-		calloc((size_t)reader->nr_wide_pools + 1, sizeof(*pools.wide_pool)),
-	};
 	struct wfs_reencoder *r = calloc(1, sizeof(*r));
 	enum wfs_status status;
 
@@ -122,10 +136,12 @@ enum wfs_status wfs_reencoder_new(const struct wfs_reader *reader, enum wfs_cpu 
 			.reader = reader,
 			.cpu = cpu == WFS_CPU_AUTO ? wfs_cpu_best() : cpu,
 			.scratch = wfs_encode_scratch_new(),
+			.pools = {calloc((size_t)reader->nr_pools + 1, sizeof(*r->pools.pool)),
+				  calloc((size_t)reader->nr_wide_pools + 1, sizeof(*r->pools.wide_pool))},
 			.tables = calloc((size_t)reader->nr_coders + 1, sizeof(struct wfs_encode_tables)),
 			.grid = calloc((size_t)reader->nr_grids + 1, sizeof(struct wfs_grid_encoder)),
 		};
-	if (!pools.pool || !pools.wide_pool || !r || !r->scratch || !r->tables || !r->grid) {
+	if (!r || !r->pools.pool || !r->pools.wide_pool || !r->scratch || !r->tables || !r->grid) {
 		status = wfs_fail(err, WFS_NO_MEMORY, "out of memory for encoding");
 		goto out;
 	}
@@ -135,9 +151,7 @@ enum wfs_status wfs_reencoder_new(const struct wfs_reader *reader, enum wfs_cpu 
 	}
 	for (u32 i = 0; i < reader->nr_grids; i++)
 		wfs_grid_encoder_make(&reader->grid[i], &r->grid[i]);
-	status = load_pools(reader, &pools, err);
-	if (status == WFS_OK && !tables_make(r, &pools))
-		status = wfs_fail(err, WFS_NO_MEMORY, "out of memory for encoding");
+	status = load_pools(reader, &r->pools, err);
 	if (status == WFS_OK)
 		status = geometry_make(r, err);
 	if (status == WFS_OK) {
@@ -146,8 +160,6 @@ enum wfs_status wfs_reencoder_new(const struct wfs_reader *reader, enum wfs_cpu 
 	}
 out:
 	wfs_reencoder_free(r);
-	free(pools.pool);
-	free(pools.wide_pool);
 	return status;
 }
 
@@ -155,11 +167,10 @@ void wfs_reencoder_free(struct wfs_reencoder *reencoder)
 {
 	if (!reencoder)
 		return;
-	for (u32 i = 0; reencoder->tables && i < reencoder->reader->nr_coders; i++) {
-		/* ours alone until now */
-		wfs_encode_pool_free((struct wfs_encode_pool *)reencoder->tables[i].split);
-		wfs_wide_encode_pool_free((struct wfs_wide_encode_pool *)reencoder->tables[i].wide);
-	}
+	if (reencoder->tables)
+		tables_drop(reencoder);
+	free(reencoder->pools.pool);
+	free(reencoder->pools.wide_pool);
 	free(reencoder->grid);
 	free(reencoder->tables);
 	free(reencoder->geometry.matrix);
@@ -184,10 +195,12 @@ static void load_segments(struct wfs_reencoder *r, const struct wfs_block *block
 size_t wfs_block_reencode(struct wfs_reencoder *reencoder, const struct wfs_block *block, const void *raw, void *comp)
 {
 	struct wfs_place place = {.raw_off = block->raw_off, .phase = block->phase, .geometry = &reencoder->geometry};
+	const struct wfs_encode_tables *tables = tables_of(reencoder, block->coder);
 
+	if (!tables)
+		return 0;
 	if (wfs_coding_is_grid(block->coding))
 		load_segments(reencoder, block, &place);
-
-	return wfs_payload_encode(&reencoder->reader->coder[block->coder], &reencoder->tables[block->coder],
-				  reencoder->cpu, &place, raw, block->raw_len, comp, reencoder->scratch);
+	return wfs_payload_encode(&reencoder->reader->coder[block->coder], tables, reencoder->cpu, &place, raw,
+				  block->raw_len, comp, reencoder->scratch);
 }

@@ -21,6 +21,7 @@ struct wfs_reading {
 enum {
 	WFS_NO_READING,
 	WFS_NR_WORD_READINGS = 27,
+	/* lengths of records as in classes.c */
 	WFS_NR_READINGS = WFS_NR_WORD_READINGS + 17 + 18 + 20 + 22 + 24 + 34 + 36 + 144,
 };
 struct wfs_reading wfs_reading_get(unsigned number);

@@ -1,21 +1,20 @@
 /* sniff_records.c - which records unknown bytes may be (FORMAT.md section 5), and what they would cost.
  *
  * Scales that follow each other are alike, codes are not: where records begin shows in the places, modulo their length,
- * at which bytes often repeat those of the record before. One place a layout is judged by its cost.
+ * at which bytes often repeat those of the record before. The best places of a layout are judged by their cost.
  */
 #include "sniff.h"
 
 enum {
 	MAX_SCALES = 4,
+	NR_STARTS = 3, /* places of a layout whose cost is looked at: scales of several bytes repeat beside, too */
 	/* Repeats among this many bytes of scales, plus some, that are worth a look; chance gives one of 256. */
 	LOOK_AMONG = 20,
 	LOOK_PLUS = 2,
-	/* What records have to save: a part of the bytes, for they fit any a little, and a part of what words save,
-	 * more than these, for most are decoded faster. */
+	/* A part of the bytes that records have to save beyond words: they fit any bytes a little. */
 	PART_OF_BYTES = 128,
-	PART_OF_SAVED = 8,
 	/* Where words save more than this part, bytes are no codes of blocks, which are nearly uniform. */
-	MOST_SAVED = 8,
+	MOST_SAVED = 7,
 };
 
 /* The bytes of a record that repeat: of a scale of 16 bits the high one. */
@@ -29,28 +28,35 @@ static const struct scales scales[WFS_NR_RECORDS] = {
 	[WFS_CLASS_NVFP4 - WFS_FIRST_RECORDS] = {4, {0, 1, 2, 3}}, [WFS_CLASS_Q4_K - WFS_FIRST_RECORDS] = {2, {1, 3}},
 };
 
-/* Where records most likely begin: file offset modulo their length. false: nowhere. */
-static bool find_start(const struct wfs_sample *sample, unsigned step, const struct scales *s, unsigned *at_ret)
+/* The places (file offset modulo step) where records most likely begin, best first; returns how many are worth a look.
+ */
+static unsigned find_starts(const struct wfs_sample *sample, unsigned step, const struct scales *s,
+			    unsigned at_ret[NR_STARTS])
 {
+	const size_t least = sample->len / step * s->nr / LOOK_AMONG + LOOK_PLUS;
 	const unsigned first = (unsigned)(sample->off % step);
 	u16 repeats[WFS_MAX_RECORD] = {0}; /* by place in the sample modulo step */
-	unsigned most = 0, best = 0;
+	unsigned sum[NR_STARTS] = {0}, nr = 0;
 
 	for (size_t i = 0; i + 2 * step <= sample->len; i += step)
 		for (unsigned c = 0; c < step; c++)
 			repeats[c] = (u16)(repeats[c] + (sample->raw[i + c] == sample->raw[i + c + step]));
 	for (unsigned c = 0; c < step; c++) {
-		unsigned sum = 0;
+		unsigned here = 0, k;
 
-		for (unsigned k = 0; k < s->nr; k++)
-			sum += repeats[(c + s->at[k]) % step];
-		if (sum > most) {
-			most = sum;
-			best = c;
+		for (unsigned i = 0; i < s->nr; i++)
+			here += repeats[(c + s->at[i]) % step];
+		if (here < least || here <= sum[NR_STARTS - 1])
+			continue;
+		nr = WFS_MIN(nr + 1, (unsigned)NR_STARTS);
+		for (k = NR_STARTS - 1; k > 0 && here > sum[k - 1]; k--) {
+			sum[k] = sum[k - 1];
+			at_ret[k] = at_ret[k - 1];
 		}
+		sum[k] = here;
+		at_ret[k] = (first + c) % step;
 	}
-	*at_ret = (first + best) % step;
-	return most >= sample->len / step * s->nr / LOOK_AMONG + LOOK_PLUS;
+	return nr;
 }
 
 /* ---- costs ---- */
@@ -89,19 +95,20 @@ static u64 records_cost(struct wfs_sniffer *sniffer, const struct wfs_records *r
 
 void wfs_sniff_records(struct wfs_sniffer *sniffer, const struct wfs_sample *sample, u64 saved, u32 *cost_ret)
 {
-	const u64 plain = (u64)sample->len * WFS_SNIFF_PLAIN, more = plain / PART_OF_BYTES + saved / PART_OF_SAVED;
+	const u64 plain = (u64)sample->len * WFS_SNIFF_PLAIN;
 
 	/* where nothing shows, blocks are stored */
 	for (unsigned i = 0; i < WFS_NR_READINGS - WFS_NR_WORD_READINGS; i++)
 		cost_ret[i] = (u32)plain;
 	for (unsigned k = 0; k < WFS_NR_RECORDS; k++) {
 		const struct wfs_records *r = wfs_class_records(WFS_FIRST_RECORDS + k);
-		unsigned at;
+		unsigned at[NR_STARTS] = {0};
+		const unsigned nr = saved > plain / MOST_SAVED ? 0 : find_starts(sample, r->bytes, &scales[k], at);
 
-		if (saved <= plain / MOST_SAVED && find_start(sample, r->bytes, &scales[k], &at)) {
-			const u64 cost = records_cost(sniffer, r, at, sample) + more;
+		for (unsigned i = 0; i < nr; i++) {
+			const u64 cost = records_cost(sniffer, r, at[i], sample) + plain / PART_OF_BYTES;
 
-			cost_ret[at] = (u32)WFS_MIN(cost, plain);
+			cost_ret[at[i]] = (u32)WFS_MIN(cost, plain);
 		}
 		cost_ret += r->bytes;
 	}

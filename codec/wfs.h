@@ -145,7 +145,7 @@ struct wfs_region {
 	uint64_t copy_of;		 /* copy: raw offset of the source */
 	uint8_t fill[8];		 /* constant: byte i of the region is fill[i % 8] (phase applied) */
 	enum wfs_coding coding;		 /* coded: of the default coder */
-	uint8_t word, field;		 /* coded: bytes of its words, bits of its coded field */
+	uint8_t word, field;		 /* coded: bytes of its words or records, bits of its coded field */
 };
 /* index < nr_regions. */
 WFS_API void wfs_reader_region(const struct wfs_reader *reader, uint64_t index, struct wfs_region *region_ret);
@@ -168,7 +168,7 @@ struct wfs_block {
 	uint64_t hash;		    /* XXH3-64 of the raw bytes */
 	enum wfs_coding coding;
 	uint16_t coder;
-	uint8_t word, field, phase; /* phase: place of the first byte within its word */
+	uint8_t word, field, phase; /* bytes of a word, or of a record, up to 255; place of the first byte within it */
 };
 /* index < nr_blocks. */
 WFS_API void wfs_reader_block(const struct wfs_reader *reader, uint64_t index, struct wfs_block *block_ret);
@@ -260,7 +260,7 @@ WFS_API WFS_MUST_CHECK enum wfs_status wfs_reencoder_new(const struct wfs_reader
 							 struct wfs_reencoder **reencoder_ret, struct wfs_error *err);
 WFS_API void wfs_reencoder_free(struct wfs_reencoder *reencoder);
 /* Returns the bytes written to comp (room for raw_len bytes): those of the block's coding, or raw_len when that coding
- * does not make the block smaller (comp is then undefined). */
+ * does not make the block smaller (comp is then undefined). 0: out of memory. */
 WFS_API size_t wfs_block_reencode(struct wfs_reencoder *reencoder, const struct wfs_block *block, const void *raw,
 				  void *comp);
 

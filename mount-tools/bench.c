@@ -219,13 +219,15 @@ static bool encode_passes(struct bench *b, enum wfs_cpu cpu, size_t nr)
 		for (size_t i = 0; i < nr; i++) {
 			const struct sample *s = &b->sample[i];
 			double t = seconds_now();
-			(void)wfs_block_reencode(reencoder, &s->block, b->want + s->place, comp);
+			if (!wfs_block_reencode(reencoder, &s->block, b->want + s->place, comp))
+				err = (struct wfs_error){
+					.status = WFS_NO_MEMORY, .block = s->block.index, .reason = "out of memory"};
 			b->best_encode[cpu][i] = MIN(b->best_encode[cpu][i], seconds_now() - t);
 		}
 	}
 	wfs_reencoder_free(reencoder);
 	free(comp);
-	return true;
+	return err.status == WFS_OK || fail(b, NULL, &err);
 }
 
 static bool measure(struct bench *b, struct bench_result *r)

@@ -72,19 +72,15 @@ static size_t take_grid(struct input *in, const uint8_t *data, size_t size, stru
 /* The same for the cut of records. */
 static size_t take_records(struct input *in, const uint8_t *data, size_t size)
 {
-	unsigned last = 0;
-	bool ended = false;
+	struct wfs_records r;
 
-	if (size < 1 + WFS_MAX_BORDERS || data[0] < WFS_MIN_RECORD)
+	if (size < 1 + WFS_MAX_BORDERS)
 		return 0;
 	in->coder.word = data[0];
 	memcpy(in->coder.border, data + 1, WFS_MAX_BORDERS);
-	for (unsigned i = 0; i < WFS_MAX_BORDERS; i++) {
-		ended |= !in->coder.border[i];
-		if (ended ? in->coder.border[i] : in->coder.border[i] <= last || in->coder.border[i] >= data[0])
-			return 0;
-		last = in->coder.border[i];
-	}
+	r = wfs_coder_records(&in->coder);
+	if (!wfs_records_valid(&r))
+		return 0;
 	return 1 + WFS_MAX_BORDERS;
 }
 static size_t take_split_pool(struct input *in, const uint8_t *data, size_t size)

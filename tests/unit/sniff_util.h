@@ -65,15 +65,15 @@ static inline void add_words(struct bytes *b, enum wfs_class class, size_t nr, u
 	}
 }
 
-/* Records of a class: scales of 16 bits and of 8 that are like those before, codes of 4 bits, or of 8 for Q8_0. */
+/* Records of a class: scales that are like those before, of 16 bits (parts of one byte) or of 8, codes of 4 bits, or of
+ * 8 for Q8_0; the rest is noise. */
 static inline void add_records(struct bytes *b, enum wfs_class class, size_t nr, uint64_t *seed)
 {
 	const struct wfs_records *r = wfs_class_records(class);
-	const unsigned codes = class == WFS_CLASS_MXFP4		 ? 1
-			       : class == WFS_CLASS_NVFP4	 ? 4
-			       : class == WFS_CLASS_Q4_K	 ? 16
-			       : r->bytes / 16 * 16u == r->bytes ? 8u
-								 : r->bytes % 16u;
+	const unsigned codes = class == WFS_CLASS_MXFP4	  ? 1
+			       : class == WFS_CLASS_NVFP4 ? 4
+			       : class == WFS_CLASS_Q4_K  ? 16
+							  : r->bytes % 16u;
 
 	for (size_t i = 0; i < nr; i++)
 		for (unsigned k = 0; k < r->bytes; k++) {
@@ -87,8 +87,9 @@ static inline void add_records(struct bytes *b, enum wfs_class class, size_t nr,
 			else if (class == WFS_CLASS_MXFP4)
 				byte = (u8)(121 + (byte & 1));
 			else if (class == WFS_CLASS_NVFP4)
-				byte = (u8)(0x50 + (byte & 15));
-			else if (k < 4 && k % 2)
+				byte = (u8)(0x50 + (byte & 7));
+			else if (k % 2 && memchr(r->border, (int)k, WFS_MAX_BORDERS) &&
+				 memchr(r->border, (int)k + 1, WFS_MAX_BORDERS))
 				byte = (u8)(0x18 + k + (byte & 1));
 			bytes_add(b, &byte, 1);
 		}

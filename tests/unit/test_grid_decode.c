@@ -328,6 +328,43 @@ static void check_edit(const struct grid_model *m, size_t off, unsigned bytes, u
 	free(comp);
 }
 
+/* One tile for two words is the most; a row of one column less has one more. */
+static void test_most_tiles(void)
+{
+	static const size_t sizes[] = {1000, 1024, WFS_GRID_MAX_WORDS - 2};
+	uint64_t rng = 21;
+
+	for (size_t i = 0; i < WFS_ARRAY_LEN(sizes); i++) {
+		const struct wfs_grid g = model_grid(&rng, WFS_GRID_NEAREST, 0, WFS_GRID_BF16, 100, false);
+		const struct wfs_grid_segment s = {.cols = (u32)sizes[i], .tw = 2, .th = 1};
+		struct grid_model m = grid_model_new(&rng, &g, sizes[i], 1, &s, 0);
+
+		CHECK(m.nr_tiles == sizes[i] / 2);
+		check_model(&m, "the most tiles");
+		check_edit(&m, 16, 4, (u32)sizes[i] - 1, "a grid has too many tiles");
+		grid_model_free(&m);
+	}
+	PASS("as many tiles as half the words, not one more");
+}
+
+/* Packed scales that become valid ones if the sum lost its top bit. */
+static void test_wrapped_scales(void)
+{
+	uint64_t rng = 22;
+	struct grid_model m = sample(&rng);
+
+	free(m.raw);
+	free(m.comp);
+	m.scale_bits = 31;
+	m.low = UINT32_MAX - 1000;
+	for (size_t i = 0; i < m.nr_tiles; i++)
+		m.packed[i] = (120 << 7) + 1001 + (u32)test_rand_below(&rng, 32);
+	grid_model_encode(&m, &rng);
+	check_refused(&m, m.comp, m.comp_len, "a scale of a grid is not valid");
+	grid_model_free(&m);
+	PASS("sums of scales do not wrap around");
+}
+
 static void test_wide_codes(void)
 {
 	uint64_t rng = 11;
@@ -487,6 +524,8 @@ int main(void)
 	test_ties();
 	test_packed_scales();
 	test_large();
+	test_most_tiles();
+	test_wrapped_scales();
 	test_wide_codes();
 	test_flush_to_zero();
 	test_payload_rules();

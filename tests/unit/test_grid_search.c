@@ -293,6 +293,16 @@ static void test_work(void)
 		x[i] = 0x3f012345 + (u32)(test_rand(&seed) >> 50);
 	CHECK(work_for(x, NR, UINT64_MAX / 2) > 2 * (misfit_work + ONE_VALUE));
 	CHECK(work_for(x, NR, misfit_work) < work_for(x, NR, 0) + misfit_work + ONE_VALUE);
+	/* The tiles of a block share what there is for misfits: the second gets nothing. */
+	struct wfs_search search = {.rule = &rule, .kernel = kernel[0], .misfit_work = misfit_work};
+	struct wfs_scale_range range;
+	static u32 copy[NR];
+	memcpy(copy, x, sizeof(x));
+	CHECK(wfs_tile_search(&search, copy, NR, &range) == WFS_TILE_MISFIT && !search.misfit_work);
+	const u64 before = search.work;
+	memcpy(copy, x, sizeof(x));
+	CHECK(wfs_tile_search(&search, copy, NR, &range) == WFS_TILE_MISFIT);
+	CHECK(search.work - before == work_for(x, NR, 0));
 	PASS("work for tiles that are nearly on a grid is bounded");
 }
 

@@ -11,7 +11,7 @@
 /* What was put into a file. */
 struct part {
 	enum wfs_class class;
-	size_t off, len;
+	size_t off, len; /* off: a word or a record begins here */
 };
 struct parts {
 	struct bytes bytes;
@@ -23,7 +23,10 @@ static void add_part(struct parts *p, enum wfs_class class, size_t nr_words, uin
 {
 	size_t off = p->bytes.len;
 
-	add_words(&p->bytes, class, nr_words, seed);
+	if (wfs_class_records(class))
+		add_records(&p->bytes, class, nr_words, seed);
+	else
+		add_words(&p->bytes, class, nr_words, seed);
 	p->part[p->nr++] = (struct part){class, off, p->bytes.len - off};
 }
 
@@ -36,10 +39,13 @@ static const struct wfs_reader_region *region_at(const struct wfs_reader *reader
 static bool reads(const struct wfs_reader *reader, const struct wfs_reader_region *g, const struct part *part)
 {
 	const struct wfs_coder *c = &reader->coder[g->coder];
-	unsigned word = wfs_class_split(part->class).word;
+	const struct wfs_records *records = wfs_class_records(part->class);
+	unsigned step = wfs_class_step(part->class);
 
-	return (c->coding == WFS_SPLIT || c->coding == WFS_WIDE) && c->word == word &&
-	       (g->raw_off - g->phase) % word == part->off % word;
+	if (records ? c->coding != WFS_RECORDS || memcmp(c->border, records->border, sizeof(c->border))
+		    : c->coding != WFS_SPLIT && c->coding != WFS_WIDE)
+		return false;
+	return c->word == step && (g->raw_off + step - g->phase) % step == part->off % step;
 }
 
 /* The parts but for `slack` bytes at either end are read as what they are, each by one region. */
@@ -51,7 +57,7 @@ static void check_parts(const struct wfs_reader *reader, const struct parts *p, 
 
 		CHECK_MSG(reads(reader, g, part), "part %zu at %zu: coder %u, region at %zu, phase %u", i, part->off,
 			  g->coder, (size_t)g->raw_off, g->phase);
-		CHECK(region_at(reader, part->off + part->len - 1 - slack) == g);
+		CHECK_MSG(region_at(reader, part->off + part->len - 1 - slack) == g, "part %zu", i);
 	}
 }
 
@@ -92,6 +98,38 @@ static void test_places(void)
 	close(fd);
 	free(p.bytes.p);
 	PASS("words of any class are found at any place, to a few bytes");
+}
+
+/* The same for records; a part may begin inside one. They are coded block after block, so the file is longer than one.
+ */
+static void test_records(void)
+{
+	enum { LEN = 700000 };
+	struct wfs_encode_result result;
+	struct wfs_reader *reader;
+	struct parts p = {0};
+	uint64_t seed = 14;
+	int fd;
+
+	for (enum wfs_class class = WFS_FIRST_RECORDS; class < WFS_NR_CLASSES; class ++) {
+		const unsigned step = wfs_class_step(class), skip = class % 2 ? 0 : 7;
+		struct bytes records = {0};
+		u8 name[64];
+
+		test_rand_fill(&seed, name, sizeof(name));
+		bytes_add(&p.bytes, name, 1 + (size_t)test_rand_below(&seed, sizeof(name)));
+		add_records(&records, class, LEN / step, &seed);
+		p.part[p.nr++] = (struct part){class, p.bytes.len + (step - skip) % step, LEN / step * step - 2 * step};
+		bytes_add(&p.bytes, records.p + skip, records.len - skip);
+		free(records.p);
+	}
+	reader = encode(&p.bytes, 2, &fd, &result);
+	check_parts(reader, &p, 300);
+	CHECK(result.file_len < p.bytes.len * 96 / 100);
+	wfs_reader_free(reader);
+	close(fd);
+	free(p.bytes.p);
+	PASS("records of any class are found at any place");
 }
 
 /* Parts from 128 KiB down to 4 KiB, which no sample of a cell need meet. */
@@ -200,7 +238,9 @@ static void test_threads(void)
 	u8 *file[2];
 
 	for (int i = 0; i < 20; i++) {
-		add_part(&p, WFS_CLASS_BF16 + (unsigned)i % (WFS_NR_CLASSES - 1), 50000, &seed);
+		const enum wfs_class class = WFS_CLASS_BF16 + (unsigned)i % (WFS_NR_CLASSES - 1);
+
+		add_part(&p, class, class < WFS_FIRST_RECORDS ? 50000 : 10000, &seed);
 		bytes_add(&p.bytes, "odd", 1 + (size_t)i % 3);
 	}
 	for (int i = 0; i < 2; i++) {
@@ -297,6 +337,7 @@ static void test_chance(void)
 int main(void)
 {
 	test_places();
+	test_records();
 	test_small();
 	test_tiny();
 	test_long();

@@ -138,8 +138,8 @@ static void test_blocks(void)
 		const struct wfs_encode_tables encode = {.wide = t.encode};
 		const unsigned phase = (unsigned)test_rand_below(&rng, r->bytes);
 		const size_t raw_len = i % 20 ? 1 + (size_t)test_rand_below(&rng, most) : most;
-		/* phases are counted on from wherever a record began */
-		const struct wfs_place place = {.phase = phase + ((u64)r->bytes << 33)};
+		/* phases are counted on from wherever a record began, beyond 32 bits */
+		const struct wfs_place place = {.phase = phase + r->bytes * UINT64_C(0x123456789)};
 		const u8 *raw = b.p + phase;
 		size_t comp_len = wfs_payload_encode(&t.coder, &encode, wfs_cpu_best(), &place, raw, raw_len, comp,
 						     encode_scratch);

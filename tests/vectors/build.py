@@ -50,9 +50,9 @@ class File:
         self.wide_pools.append(pool)
         return self.coder(w.WIDE, word, rot, pool.field, len(self.wide_pools) - 1)
 
-    def records(self, word, borders, pool):
+    def records(self, word, borders, pool, rot=0):
         self.wide_pools.append(pool)
-        return self.coder(w.RECORDS, word, 0, pool.field, len(self.wide_pools) - 1, borders=borders)
+        return self.coder(w.RECORDS, word, rot, pool.field, len(self.wide_pools) - 1, borders=borders)
 
     def grid(self, grid, table, field=5):
         """A coder with a grid and a pool of its own."""

@@ -38,6 +38,16 @@ def ok_records():
     return f.build()
 
 
+def ok_records_fields():
+    """Bytes of which a part only is coded, and rotated ones."""
+    f = File(block_log2=20)
+    for rot, field in ((0, 1), (0, 5), (0, 7), (1, 1), (1, 4), (1, 7)):
+        n, (word, borders) = 70, Q4_0
+        raw = drawn(n * word, 1, rot, field, base=1 << field - 1)
+        f.coded(raw[3:-4], f.records(word, borders, pool_for([raw], 1, rot, field), rot), 3)
+    return f.build()
+
+
 def ok_records_blocks():
     """A region of several blocks, which cut records at places of their own; its phase goes on behind them."""
     f = File(block_log2=16)
