@@ -2,7 +2,7 @@
 import numpy as np
 
 import wfsfile as w
-from build import File, bad, rng
+from build import File, bad, made, rng
 from gen_wide import drawn, names_from, pool_for, pool_of
 from wfsfile import pack_coder
 
@@ -42,8 +42,8 @@ def ok_records_fields():
     """Bytes of which a part only is coded, and rotated ones."""
     f = File(block_log2=20)
     for rot, field in ((0, 1), (0, 5), (0, 7), (1, 1), (1, 4), (1, 7)):
-        n, (word, borders) = 70, Q4_0
-        raw = drawn(n * word, 1, rot, field, base=1 << field - 1)
+        n, (word, borders) = 200, Q4_0
+        raw = made(n * word, 1, rot, field, [0, 1, (1 << field) - 1], [90, 9, 1])
         f.coded(raw[3:-4], f.records(word, borders, pool_for([raw], 1, rot, field), rot), 3)
     return f.build()
 
