@@ -148,8 +148,10 @@ static bool take_option(int c, struct estimate_opts *opts, bool *json)
 	case 'j':
 		return parse_threads("estimate", optarg, &opts->nr_threads);
 	case OPT_SAMPLE:
-		if (parse_number(optarg, 1 << 20, UINT64_C(1) << 40, true, &opts->sample_bytes))
+		if (parse_number(optarg, 1 << 20, UINT64_C(1) << 40, true, &opts->sample_bytes)) {
+			opts->sample_bytes = MAX(opts->sample_bytes, ESTIMATE_MIN_SAMPLE_BYTES);
 			return true;
+		}
 		msg("estimate: '%s' is not a size (1M to 1T)", optarg);
 		return false;
 	case OPT_LEVEL:

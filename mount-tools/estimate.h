@@ -98,14 +98,23 @@ enum { ZSTD_TENSOR_BYTES = 32 }; /* of every tensor beside its chunks */
 
 /* ---- a file (estimate_tensors.c, estimate_wfs.c, estimate_file.c) ---- */
 
+/* As `pack --dry-run` takes: less is off by some points on models whose tensors differ, and hardly faster. */
+static const uint64_t ESTIMATE_MIN_SAMPLE_BYTES = 128 << 20;
+
 struct estimate_opts {
 	unsigned nr_threads;   /* at least 1 */
-	uint64_t sample_bytes; /* about so many of each file for what is tried; 0: everything */
+	uint64_t sample_bytes; /* about so many of each larger file for what is tried; 0: everything */
 	enum wfs_cpu cpu;
 	enum wfs_level level;
 	const struct zstd *zstd; /* NULL: not installed */
 	struct progress *progress;
 };
+
+/* Whether zstd and weightfs are tried on samples of a file of this length. */
+static inline bool estimate_samples(const struct estimate_opts *opts, uint64_t raw_len)
+{
+	return opts->sample_bytes && opts->sample_bytes < raw_len;
+}
 
 /* Sums of one dtype, or of all that belongs to none. */
 struct sums {
@@ -117,8 +126,10 @@ enum { OTHER = NR_DTYPES }; /* headers, gaps, unknown dtypes, files that are not
 
 struct estimate {
 	uint64_t nr_files;
-	struct sums dtype[NR_DTYPES + 1]; /* when opts sample, without SCHEME_WEIGHTFS */
+	bool sampled;			  /* what zstd and weightfs make of them is an estimate */
+	struct sums dtype[NR_DTYPES + 1]; /* when sampled, without SCHEME_WEIGHTFS */
 	struct sums total;
+	uint64_t plain_bytes; /* of the total: were not read */
 };
 
 /* A tensor whose words are counted. Tensors of a list neither overlap nor lie in wrong order. */
@@ -139,7 +150,7 @@ struct source {
 bool estimate_tensors(const struct source *s, const struct estimate_opts *opts, struct sums sums[NR_DTYPES],
 		      struct wfs_error *err_ret) MUST_CHECK;
 /* Encode the file and keep nothing of it but its size; stored_ret: the share of each dtype and of OTHER in it, or, when
- * opts sample, zeros. Sizes include everything that is stored. */
+ * it is sampled, zeros. Sizes include everything that is stored. */
 bool estimate_wfs(const struct source *s, const struct estimate_opts *opts, uint64_t stored_ret[NR_DTYPES + 1],
 		  uint64_t *file_len_ret, struct wfs_error *err_ret) MUST_CHECK;
 

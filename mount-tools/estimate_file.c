@@ -113,6 +113,7 @@ static bool count_file(struct source *source, bool in_tree, const struct estimat
 		add_sums(&total, &sums[d]);
 	}
 	total.bytes[SCHEME_WEIGHTFS] = file_len;
+	e->sampled |= estimate_samples(opts, source->raw_len);
 	add_sums(&e->total, &total);
 	e->nr_files++;
 	return true;
@@ -132,5 +133,6 @@ void estimate_plain(struct estimate *e, uint64_t raw_len)
 	struct sums sums = plain_sums(raw_len);
 	add_sums(&e->dtype[OTHER], &sums);
 	add_sums(&e->total, &sums);
+	e->plain_bytes += raw_len;
 	e->nr_files++;
 }

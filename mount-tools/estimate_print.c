@@ -27,7 +27,7 @@ static bool known(const struct estimate_report *r, unsigned row, enum scheme s)
 	bool total = row > OTHER;
 	if (s == SCHEME_ZSTD && !r->opts->zstd)
 		return false;
-	if (s == SCHEME_WEIGHTFS && r->opts->sample_bytes)
+	if (s == SCHEME_WEIGHTFS && r->e->sampled)
 		return total;
 	return total || scheme_takes(s, row < OTHER ? &dtypes[row] : NULL);
 }
@@ -61,51 +61,55 @@ static double shown_percent(const struct sums *sums, enum scheme s)
 	return percent > -0.0005 && percent < 0 ? 0 : percent;
 }
 
-static void print_row(const struct estimate_report *r, unsigned row)
+static void print_scheme(const struct estimate_report *r, unsigned row, enum scheme s)
 {
 	const struct sums *sums = sums_of(r, row);
-	printf("  %-30s %18s %13s %11s\n", "", "bytes", "bits/weight", "saved");
-	for (enum scheme s = 0; s < NR_SCHEMES; s++) {
-		char bits[32] = "-";
-		if (!known(r, row, s)) {
-			if (row != OTHER)
-				printf("  %-30s %18s %13s %11s\n", titles[s], "-", "-", "-");
-			continue;
-		}
-		if (sums->nr_weights)
-			snprintf(bits, sizeof(bits), "%.4f", bits_per_weight((double)sums->bytes[s], sums->nr_weights));
-		printf("  %-30s %18llu %13s %9.3f %%\n", titles[s], (unsigned long long)sums->bytes[s], bits,
-		       shown_percent(sums, s));
+	char bits[32] = "-";
+	if (!known(r, row, s)) {
+		printf("  %-30s %18s %13s %11s\n", titles[s], "-", "-", "-");
+		return;
 	}
+	if (sums->nr_weights)
+		snprintf(bits, sizeof(bits), "%.4f", bits_per_weight((double)sums->bytes[s], sums->nr_weights));
+	printf("  %-30s %18llu %13s %9.3f %%\n", titles[s], (unsigned long long)sums->bytes[s], bits,
+	       shown_percent(sums, s));
+}
+
+/* Where no tensor is counted, nothing but weightfs tries anything. */
+static void print_row(const struct estimate_report *r, unsigned row)
+{
+	bool tensors = sums_of(r, row)->nr_tensors;
+	if (tensors || known(r, row, SCHEME_WEIGHTFS))
+		printf("  %-30s %18s %13s %11s\n", "", "bytes", "bits/weight", "saved");
+	for (enum scheme s = 0; s < NR_SCHEMES; s++)
+		if (tensors || (s == SCHEME_WEIGHTFS && known(r, row, s)))
+			print_scheme(r, row, s);
 	printf("\n");
 }
 
 static void print_notes(const struct estimate_report *r)
 {
+	bool tensors = r->e->total.nr_tensors, zstd = r->opts->zstd && tensors;
 	char sample[SIZE_TEXT_BYTES];
 	if (r->nr_containers)
 		printf("%llu weightfs container%s taken as %s; a mount shows the original%s.\n",
 		       (unsigned long long)r->nr_containers, plural(r->nr_containers),
 		       r->nr_containers == 1 ? "it is" : "they are", plural(r->nr_containers));
-	if (!r->opts->zstd)
+	if (!r->opts->zstd && tensors)
 		printf("libzstd is not installed: zstd was not tried.\n");
-	if (r->opts->sample_bytes)
-		printf("weightfs%s tried on about %s of each file: %s estimated.\n",
-		       r->opts->zstd ? " and zstd were" : " was", size_text(sample, r->opts->sample_bytes),
-		       r->opts->zstd ? "their figures are" : "its figure is");
-	printf("A bound is what the best order-0 coder could reach, its tables not counted; for the rest everything "
-	       "is.\nweightfs-estimate(1) defines each scheme.\n");
+	if (r->e->sampled)
+		printf("weightfs%s tried on about %s of each larger file: %s estimated.\n",
+		       zstd ? " and zstd were" : " was", size_text(sample, r->opts->sample_bytes),
+		       zstd ? "their figures are" : "its figure is");
+	if (tensors)
+		printf("A bound is what the best order-0 coder could reach, its tables not counted; for the rest "
+		       "everything is.\n");
+	printf("weightfs-estimate(1) defines each scheme.\n");
 }
 
-void estimate_print(const struct estimate_report *r)
+static void print_dtypes(const struct estimate_report *r)
 {
-	const struct estimate *e = r->e;
-	char raw[SIZE_TEXT_BYTES], rate[SIZE_TEXT_BYTES];
-	unsigned rows[NR_DTYPES + 1], nr_rows = sorted_rows(e, rows);
-	out_line("%s: %llu file%s, %s, %.1f s, %s/s", r->path, (unsigned long long)e->nr_files, plural(e->nr_files),
-		 size_text(raw, e->total.raw_bytes), r->seconds,
-		 size_text(rate, (uint64_t)((double)e->total.raw_bytes / MAX(r->seconds, 1e-6))));
-	printf("\n");
+	unsigned rows[NR_DTYPES + 1], nr_rows = sorted_rows(r->e, rows);
 	for (unsigned i = 0; i < nr_rows; i++) {
 		const struct sums *sums = sums_of(r, rows[i]);
 		if (rows[i] == OTHER)
@@ -118,8 +122,29 @@ void estimate_print(const struct estimate_report *r)
 			       (unsigned long long)sums->raw_bytes);
 		print_row(r, rows[i]);
 	}
-	printf("in all: %llu bytes\n", (unsigned long long)e->total.raw_bytes);
-	print_row(r, OTHER + 1);
+}
+
+void estimate_print(const struct estimate_report *r)
+{
+	const struct estimate *e = r->e;
+	char raw[SIZE_TEXT_BYTES], rate[SIZE_TEXT_BYTES + 8] = "";
+	uint64_t read_bytes = e->total.raw_bytes - e->plain_bytes;
+	if (read_bytes)
+		snprintf(rate, sizeof(rate), ", %s/s",
+			 size_text(raw, (uint64_t)((double)read_bytes / MAX(r->seconds, 1e-6))));
+	out_line("%s: %llu file%s, %s, %.1f s%s", r->path, (unsigned long long)e->nr_files, plural(e->nr_files),
+		 size_text(raw, e->total.raw_bytes), r->seconds, rate);
+	printf("\n");
+	if (e->nr_files == r->nr_containers) {
+		printf("nothing to estimate: no file%s\n", r->nr_containers ? " but weightfs containers" : "");
+	} else {
+		if (e->total.nr_tensors)
+			print_dtypes(r);
+		else
+			printf("no safetensors tensors: weightfs looks at any bytes, the other schemes at tensors\n\n");
+		printf("in all: %llu bytes\n", (unsigned long long)e->total.raw_bytes);
+		print_row(r, OTHER + 1);
+	}
 	print_notes(r);
 }
 
@@ -161,6 +186,7 @@ void estimate_print_json(const struct estimate_report *r)
 		json_uint(&j, "sample_bytes", r->opts->sample_bytes);
 	else
 		json_raw(&j, "sample_bytes", NULL);
+	json_bool(&j, "estimated", r->e->sampled);
 	json_string(&j, "zstd", r->opts->zstd ? zstd_version(r->opts->zstd) : NULL);
 	json_array(&j, "dtypes");
 	for (unsigned i = 0; i + 1 < nr_rows; i++) {

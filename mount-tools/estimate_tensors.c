@@ -30,7 +30,6 @@ struct run {
 	const struct source *source;
 	const struct estimate_opts *opts;
 	struct worker *worker;
-	uint64_t period; /* zstd gets every period-th stretch of a tensor */
 	atomic_size_t next_tensor;
 	const struct tensor *shared; /* the large one that all work on, and its next stretch */
 	atomic_uint_fast64_t next_stretch;
@@ -63,6 +62,18 @@ static uint64_t nr_stretches(const struct tensor *t)
 	return (t->raw_len + STRETCH - 1) / STRETCH;
 }
 
+/* Of nr stretches of a tensor zstd gets its part of the sample, one at least, from the middles of equal parts: the
+ * beginning of a tensor may be unlike the rest, as the unused rows of an embedding are. */
+static bool is_tried(const struct run *r, uint64_t nr, uint64_t index)
+{
+	const uint64_t raw_len = r->source->raw_len;
+	unsigned __int128 wanted;
+	if (!estimate_samples(r->opts, raw_len))
+		return true;
+	wanted = ((unsigned __int128)nr * r->opts->sample_bytes + raw_len - 1) / raw_len;
+	return (2 * (index + 1) * wanted + nr) / (2 * nr) > (2 * index * wanted + nr) / (2 * nr);
+}
+
 /* Read and count a stretch. false: failed. */
 static bool take_stretch(struct run *r, struct worker *w, const struct tensor *t, uint64_t index, struct tried *tried)
 {
@@ -75,7 +86,7 @@ static bool take_stretch(struct run *r, struct worker *w, const struct tensor *t
 		return false;
 	}
 	histogram_add(w->h, t->dtype, w->buf, len / t->dtype->word_bytes);
-	if (w->zstd && index % r->period == 0) {
+	if (w->zstd && is_tried(r, nr_stretches(t), index)) {
 		tried->raw_bytes += len;
 		tried->comp_bytes += zstd_stretch_bytes(w->zstd, t->dtype, w->buf, len);
 	}
@@ -185,10 +196,8 @@ static void run(struct run *r)
 bool estimate_tensors(const struct source *s, const struct estimate_opts *opts, struct sums sums[NR_DTYPES],
 		      struct wfs_error *err_ret)
 {
-	struct run r = {.source = s, .opts = opts, .sums = sums, .period = 1, .lock = PTHREAD_MUTEX_INITIALIZER};
+	struct run r = {.source = s, .opts = opts, .sums = sums, .lock = PTHREAD_MUTEX_INITIALIZER};
 	memset(sums, 0, NR_DTYPES * sizeof(*sums));
-	if (opts->sample_bytes)
-		r.period = MAX((s->raw_len + opts->sample_bytes - 1) / opts->sample_bytes, (uint64_t)1);
 	if (s->nr_tensors)
 		run(&r);
 	pthread_mutex_destroy(&r.lock);

@@ -107,7 +107,7 @@ bool estimate_wfs(const struct source *s, const struct estimate_opts *opts, uint
 	struct wfs_encode_result result;
 	bool ok;
 	memset(stored_ret, 0, (NR_DTYPES + 1) * sizeof(*stored_ret));
-	if (opts->sample_bytes) {
+	if (estimate_samples(opts, s->raw_len)) {
 		ok = wfs_encode_estimate(s->fd, &encode_opts, &result, err_ret) == WFS_OK;
 		*file_len_ret = ok ? result.file_len : 0;
 	} else {

@@ -64,7 +64,9 @@ for file in text random empty; do
 	json 'd["total"]["schemes"]["k15"]["bytes"] == d["other"]["raw_bytes"] and d["other"]["schemes"]["k15"] is None'
 	json 'd["total"]["schemes"]["weightfs"]["bytes"] == '"$(packed_size models/$file)"
 	ok weightfs estimate models/$file
-	says "other bytes"
+	says "no safetensors tensors"
+	! grep -q 'bound\|Split12\|zstd' "$out" || fail "schemes that need tensors are shown without any: $(cat "$out")"
+	[ "$(grep -c '^  weightfs ' "$out")" = 1 ] || fail "not one line of weightfs: $(cat "$out")"
 done
 ok weightfs estimate models/every
 for text in BF16: F8_E5M2FNUZ: "bound: exponent and mantissa" Split12 K15 DFloat11 ZipNN bits/weight "in all"; do
@@ -86,6 +88,15 @@ want=$("$WFS_PYTHON" -c 'import json; print(json.load(open(".packed"))["totals"]
 json 'd["total"]["schemes"]["weightfs"]["bytes"] == '"$want"
 ok weightfs estimate tree
 says "1 weightfs container taken as it is"
+# Where nothing is read there is neither a table nor a speed.
+mkdir nothing
+ok weightfs estimate nothing
+says "nothing to estimate: no file"
+cp tree/odd.wfs nothing
+ok weightfs estimate nothing
+says "nothing to estimate: no file but weightfs containers"
+! grep -q 'B/s\|%' "$out" || fail "figures of nothing: $(cat "$out")"
+rm -r nothing
 expect 1 "name its original" weightfs estimate tree/odd.wfs
 # The files of a tree are those of their own, and what no scheme takes.
 rm -r tree/odd.wfs tree/sub/{text,random,empty} tree/small packed .packed
@@ -93,16 +104,21 @@ ok weightfs estimate tree --json
 counted tree/sub/every tree/sub/odd
 rm -r tree
 
-# Samples: said, near the truth, the counts exact.
+# A file that its sample covers is counted exactly. A sample is no smaller than pack's.
+figures()
+{
+	"$WFS_PYTHON" -c 'import json, sys
+d = json.load(open(sys.argv[1])); print({k: d[k] for k in ("dtypes", "other", "total")})' "$out"
+}
 "$WFS_PYTHON" "$tests/cli/weights.py" big 24
 ok weightfs estimate big --json
-exact=$("$WFS_PYTHON" -c 'import json, sys; print(json.load(open(sys.argv[1]))["total"]["schemes"])' "$out")
-ok weightfs estimate big --sample 4M --json
-json 'd["sample_bytes"] == 4 << 20 and all(d["total"]["schemes"][s] == v for s, v in '"$exact"'.items() if s not in ("weightfs", "zipnn_zstd"))'
-json 'all(abs(d["total"]["schemes"][s]["saved_percent"] - '"$exact"'[s]["saved_percent"]) < 1 for s in ("weightfs", "zipnn_zstd"))'
-json 'd["dtypes"][0]["schemes"]["weightfs"] is None and d["dtypes"][0]["schemes"]["zipnn_zstd"]'
-ok weightfs estimate big --sample 4M
-says "tried on about 4.19 MB of each file"
+exact=$(figures)
+for sample in 1M 4G; do
+	ok weightfs estimate big --sample $sample --json
+	json '{k: d[k] for k in ("dtypes", "other", "total")} == '"$exact"' and d["estimated"] is False'
+done
+ok weightfs estimate big --sample 1M
+! grep -q "estimated" "$out" || fail "exact figures are called estimated"
 # Without the library the rest is there.
 mkdir nolib
 echo nothing >nolib/libzstd.so.1
@@ -113,19 +129,28 @@ ok env LD_LIBRARY_PATH="$dir/nolib" "$WFS_BIN/weightfs" estimate big
 says "libzstd is not installed"
 # Memory does not grow with the file; the container in memory is gone as soon as it is made.
 "$WFS_PYTHON" "$tests/cli/weights.py" big 256
-read -r resident file < <("$WFS_PYTHON" "$tests/cli/watch_estimate.py" "$WFS_BIN/weightfs" big)
+read -r resident file < <("$WFS_PYTHON" "$tests/cli/watch_estimate.py" "$WFS_BIN/weightfs" big .exact)
 [ "$file" -gt 0 ] && [ "$file" -lt 33554432 ] || fail "the container in memory takes $file bytes"
 limit=$((64 * 1048576 + 16 * 1048576 * $(nproc)))
 [ "$resident" -lt $limit ] || fail "$resident bytes of memory, more than $limit"
-rm -r big nolib
+# Samples: said, near the truth, the counts exact.
+exact=$("$WFS_PYTHON" -c 'import json, sys; print(json.load(open(sys.argv[1]))["total"]["schemes"])' .exact)
+ok weightfs estimate big --sample 4M --json
+json 'd["sample_bytes"] == 128 << 20 and d["estimated"] is True'
+json 'all(d["total"]["schemes"][s] == v for s, v in '"$exact"'.items() if s not in ("weightfs", "zipnn_zstd"))'
+json 'all(0 < abs(d["total"]["schemes"][s]["bytes"] / '"$exact"'[s]["bytes"] - 1) < 0.003 for s in ("weightfs", "zipnn_zstd"))'
+json 'd["dtypes"][0]["schemes"]["weightfs"] is None and d["dtypes"][0]["schemes"]["zipnn_zstd"]'
+ok weightfs estimate big --sample 4M
+says "tried on about 134 MB of each larger file"
+[ -z "$(grep -A1 '^other bytes' "$out" | tail -n 1)" ] || fail "a table without a row: $(cat "$out")"
+rm -r big nolib .exact
 
 # A mounted store shows plain files: the figures are those of the originals.
 if [ -w /dev/fuse ]; then
 	mkdir original store mnt
 	cp models/{every,odd,text} original
 	ok weightfs estimate original --json
-	same='{k: d[k] for k in ("dtypes", "other", "total")} == '$("$WFS_PYTHON" -c 'import json, sys
-d = json.load(open(sys.argv[1])); print({k: d[k] for k in ("dtypes", "other", "total")})' "$out")
+	same='{k: d[k] for k in ("dtypes", "other", "total")} == '$(figures)
 	weightfs pack original -o store -q
 	weightfs mount store mnt
 	trap 'weightfs umount -l "$dir/mnt" 2>/dev/null; cleanup' EXIT

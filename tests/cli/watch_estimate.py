@@ -1,13 +1,14 @@
-"""watch_estimate.py WEIGHTFS FILE: what estimate takes of memory: prints bytes of the program and of its memory file.
+"""watch_estimate.py WEIGHTFS FILE OUT: what estimate takes of memory: prints bytes of the program and of its memory file.
 
-The file in memory is looked at through the program's own descriptors as long as it runs.
+Its JSON goes to OUT. The file in memory is looked at through the program's own descriptors as long as it runs.
 """
 import os
 import resource
 import subprocess
 import sys
 
-run = subprocess.Popen([sys.argv[1], "estimate", sys.argv[2], "--json"], stdout=subprocess.DEVNULL)
+with open(sys.argv[3], "wb") as out:
+    run = subprocess.Popen([sys.argv[1], "estimate", sys.argv[2], "--json"], stdout=out)
 most = 0
 while run.poll() is None:
     try:
