@@ -100,14 +100,19 @@ units: $(UNITS)
 
 # ---- compile ------------------------------------------------------------------------------------------------------
 
-# Everything is compiled anew when a flag changes.
-CONFIG := $(CC) $(CPPFLAGS) $(CFLAGS) $(LDFLAGS) $(SBINDIR) $(BINDIR)
+# Everything is compiled anew when a flag changes, the one file that knows where programs are when that changes.
+CONFIG := $(CC) $(CPPFLAGS) $(CFLAGS) $(LDFLAGS)
+DIRS_CONFIG := $(SBINDIR) $(BINDIR)
+stamp = @mkdir -p $(@D); \
+	printf '%s\n' '$(subst ','\'',$(1))' | cmp -s - $@ || printf '%s\n' '$(subst ','\'',$(1))' > $@
 $(BUILD)/.build-config: FORCE
-	@mkdir -p $(@D)
-	@printf '%s\n' '$(subst ','\'',$(CONFIG))' | cmp -s - $@ || printf '%s\n' '$(subst ','\'',$(CONFIG))' > $@
+	$(call stamp,$(CONFIG))
+$(BUILD)/.dirs-config: FORCE
+	$(call stamp,$(DIRS_CONFIG))
+$(BUILD)/mount-tools/daemon.o: $(BUILD)/.dirs-config
 
 $(BUILD)/fs/%.o: PART_CPPFLAGS = $(FUSE_CPPFLAGS)
-$(BUILD)/mount-tools/%.o: PART_CPPFLAGS = -DBINDIR='"$(BINDIR)"' -DSBINDIR='"$(SBINDIR)"'
+$(BUILD)/mount-tools/daemon.o: PART_CPPFLAGS = -DBINDIR='"$(BINDIR)"' -DSBINDIR='"$(SBINDIR)"'
 $(BUILD)/tests/%.o: PART_CPPFLAGS = -I. -Ifs -Itests $(FUSE_CPPFLAGS)
 # Fuzzers and tests have entry points that no header declares.
 $(BUILD)/tests/%.o: PART_CFLAGS = -Wno-missing-prototypes
