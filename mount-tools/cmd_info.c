@@ -2,6 +2,7 @@
  */
 #include "commands.h"
 #include "info.h"
+#include "mounted.h"
 #include "tree.h"
 
 #include <errno.h>
@@ -43,7 +44,9 @@ static void add_file(struct store *s, int root_fd, const struct tree_entry *e)
 		if (fd < 0)
 			walk_error(s, e->path, errno);
 		else if (wfs_head_read(fd, &head, &err) == WFS_OK)
-			err.status = WFS_OK;
+			err = (uint64_t)e->st.st_size >= head.file_len
+				      ? (struct wfs_error){WFS_OK}
+				      : (struct wfs_error){WFS_BAD_DATA, 0, WFS_NO_BLOCK, "the container is cut short"};
 	}
 	if (err.status == WFS_OK) {
 		s->nr_containers++;
@@ -113,6 +116,10 @@ static bool info_store(const char *path, int root_fd, bool json)
 		s.nr_directories += S_ISDIR(mode);
 	}
 	tree_free(&tree);
+	if (!s.nr_containers && !s.nr_damaged && in_weightfs_mount(root_fd)) {
+		msg("info: %s: %s", path, in_weightfs_mount_reason);
+		return false;
+	}
 	if (json)
 		print_store_json(&s);
 	else
@@ -134,9 +141,10 @@ static bool info_container(const char *path, int fd, const struct info_opts *opt
 	}
 	if (wfs_reader_open(fd, NULL, &reader, &err) != WFS_OK) {
 		wfs_reason(reason, NULL, &err);
-		msg("info: %s: %s", path, reason);
+		msg("info: %s: %s", path,
+		    err.status == WFS_NOT_CONTAINER && in_weightfs_mount(fd) ? in_weightfs_mount_reason : reason);
 	} else {
-		ok = info_collect(&info, path, (uint64_t)st.st_size, reader);
+		ok = info_collect(&info, path, (uint64_t)st.st_size, reader) && !info.wfs.truncated;
 		if (opts->json)
 			info_print_json(&info, opts);
 		else
@@ -147,13 +155,32 @@ static bool info_container(const char *path, int fd, const struct info_opts *opt
 	return ok;
 }
 
+/* The exit status. */
+static int run(const char *path, const struct info_opts *opts)
+{
+	struct stat st;
+	int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY), status = EXIT_FAILED;
+	if (fd < 0 || fstat(fd, &st)) {
+		msg("info: %s: %s", path, strerror(errno));
+	} else if (S_ISDIR(st.st_mode) && opts->tensors) {
+		msg("info: --tensors lists those of a container: %s is a directory", path);
+		status = EXIT_USAGE;
+	} else if (S_ISDIR(st.st_mode)) {
+		status = info_store(path, fd, opts->json) ? EXIT_OK : EXIT_FAILED;
+	} else if (S_ISREG(st.st_mode)) {
+		status = info_container(path, fd, opts) ? EXIT_OK : EXIT_FAILED;
+	} else {
+		msg("info: %s: is neither a file nor a directory", path);
+	}
+	if (fd >= 0)
+		close(fd);
+	return status;
+}
+
 int cmd_info(const struct command *self, int argc, char **argv)
 {
 	struct info_opts opts = {0};
-	const char *path;
-	struct stat st;
-	bool ok = false;
-	int c, fd;
+	int c, status;
 	while ((c = getopt_long(argc, argv, "hV", options, NULL)) >= 0) {
 		if (c == OPT_TENSORS)
 			opts.tensors = true;
@@ -164,17 +191,6 @@ int cmd_info(const struct command *self, int argc, char **argv)
 	}
 	if (!check_arguments(self, argc - optind, argv + optind, 1, 1))
 		return EXIT_USAGE;
-	path = argv[optind];
-	fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
-	if (fd < 0 || fstat(fd, &st))
-		msg("info: %s: %s", path, strerror(errno));
-	else if (S_ISDIR(st.st_mode))
-		ok = info_store(path, fd, opts.json);
-	else if (S_ISREG(st.st_mode))
-		ok = info_container(path, fd, &opts);
-	else
-		msg("info: %s: is neither a file nor a directory", path);
-	if (fd >= 0)
-		close(fd);
-	return close_stdout() && ok ? EXIT_OK : EXIT_FAILED;
+	status = run(argv[optind], &opts);
+	return close_stdout() ? status : EXIT_FAILED;
 }

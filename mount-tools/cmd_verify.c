@@ -114,7 +114,8 @@ static void verify_item(void *ctx, size_t i)
 		verify_container(fd, name, &v->opts, r);
 	}
 	if (r->verdict == VERDICT_NONE && item->named)
-		snprintf(r->reason, sizeof(r->reason), "is not a weightfs container");
+		snprintf(r->reason, sizeof(r->reason), "%s",
+			 in_weightfs_mount(fd) ? in_weightfs_mount_reason : "is not a weightfs container");
 	/* In a tree an ordinary file may end in ".wfs". */
 	if (r->verdict != VERDICT_NONE || item->named)
 		add_result(v, item, r);
@@ -177,7 +178,7 @@ static int add_tree(struct verify *v, const char *path)
 	}
 	tree_free(&tree);
 	if (v->nr_items == nr_before && in_weightfs_mount(root_fd))
-		add_failure(v, path, "a weightfs is mounted there and shows the originals: unmount it first");
+		add_failure(v, path, in_weightfs_mount_reason);
 	return root_fd;
 }
 

@@ -127,21 +127,22 @@ static enum wfs_status scan_pread(void *ctx, void *buf, size_t len, uint64_t off
 	return wfs_reader_read(s->reader, off, buf, len, s->scratch, NULL);
 }
 
-void info_open(struct info *info, const char *path, uint64_t stored_bytes, const struct wfs_reader *reader)
+void info_open(struct info *info, const char *path, uint64_t present_bytes, const struct wfs_reader *reader)
 {
-	*info = (struct info){.path = path, .stored_bytes = stored_bytes, .reader = reader};
+	*info = (struct info){.path = path, .present_bytes = present_bytes, .reader = reader};
 	wfs_reader_info(reader, &info->wfs);
+	info->stored_bytes = info->wfs.head.file_len;
 	collect_blocks(info);
 	collect_regions(info);
 }
 
-bool info_collect(struct info *info, const char *path, uint64_t stored_bytes, const struct wfs_reader *reader)
+bool info_collect(struct info *info, const char *path, uint64_t present_bytes, const struct wfs_reader *reader)
 {
 	struct scan_ctx ctx = {.reader = reader, .scratch = wfs_scratch_new()};
 	struct wfs_error err = {0};
 	char reason[REASON_BYTES];
 	enum wfs_status status = WFS_NO_MEMORY;
-	info_open(info, path, stored_bytes, reader);
+	info_open(info, path, present_bytes, reader);
 	err.reason = "out of memory";
 	if (ctx.scratch)
 		status = wfs_safetensors_scan(scan_pread, &ctx, info->wfs.head.raw_len, &info->tensors, &err);

@@ -25,6 +25,7 @@ struct dtype_sum {
 struct info {
 	const char *path;
 	uint64_t stored_bytes;
+	uint64_t present_bytes;		 /* of them; fewer when the container is cut short */
 	const struct wfs_reader *reader; /* the caller's */
 	struct wfs_info wfs;
 	struct coding_sum coding[NR_CODINGS];
@@ -37,10 +38,10 @@ struct info {
 };
 
 /* Fill what the container's metadata tell, no tensors and dtypes; info must be freed. */
-void info_open(struct info *info, const char *path, uint64_t stored_bytes, const struct wfs_reader *reader);
+void info_open(struct info *info, const char *path, uint64_t present_bytes, const struct wfs_reader *reader);
 /* The same and the rest. false: the original's header could not be decoded; a message was printed, the rest is filled.
  * info must be freed in any case. */
-bool info_collect(struct info *info, const char *path, uint64_t stored_bytes,
+bool info_collect(struct info *info, const char *path, uint64_t present_bytes,
 		  const struct wfs_reader *reader) MUST_CHECK;
 void info_free(struct info *info);
 /* Payload bytes that stand for the raw bytes before raw_off: within a block in proportion. */

@@ -18,10 +18,17 @@ static void time_text(char *buf, size_t size, int64_t sec, uint32_t nsec)
 		snprintf(buf, size, "%lld.%09u s", (long long)sec, nsec);
 }
 
-static const char *health(const struct wfs_info *w)
+enum { HEALTH_BYTES = 128 };
+
+/* NULL: whole, as far as head and metadata tell. */
+static const char *health(char buf[HEALTH_BYTES], const struct info *info)
 {
-	if (w->truncated)
-		return "cut short: see weightfs verify";
+	const struct wfs_info *w = &info->wfs;
+	if (w->truncated) {
+		snprintf(buf, HEALTH_BYTES, "cut short: only %llu bytes of it are here, see weightfs verify",
+			 (unsigned long long)info->present_bytes);
+		return buf;
+	}
 	if (w->head.from_tail)
 		return "the head is damaged, its copy at the end was used";
 	if (w->meta_from_copy_b)
@@ -81,7 +88,8 @@ void info_print(const struct info *info, const struct info_opts *opts)
 {
 	const struct wfs_head *h = &info->wfs.head;
 	char raw[SIZE_TEXT_BYTES], stored[SIZE_TEXT_BYTES], sha[SHA256_TEXT_BYTES], mtime[64];
-	char saved[SAVED_TEXT_BYTES];
+	char saved[SAVED_TEXT_BYTES], text[HEALTH_BYTES];
+	const char *damage;
 	time_text(mtime, sizeof(mtime), h->mtime_sec, h->mtime_nsec);
 	out_line("%s", info->path);
 	printf("  original   %llu bytes (%s)\n", (unsigned long long)h->raw_len, size_text(raw, h->raw_len));
@@ -92,8 +100,9 @@ void info_print(const struct info *info, const struct info_opts *opts)
 	       (unsigned long long)info->wfs.nr_blocks, 1u << (h->block_log2 - 10),
 	       (unsigned long long)info->wfs.nr_regions, plural(info->wfs.nr_regions), info->wfs.nr_coders,
 	       plural(info->wfs.nr_coders), info->wfs.nr_pools, plural(info->wfs.nr_pools));
-	if (health(&info->wfs))
-		printf("  damaged    %s\n", health(&info->wfs));
+	damage = health(text, info);
+	if (damage)
+		printf("  damaged    %s\n", damage);
 	if (info->wfs.nr_regions)
 		print_codings(info);
 	if (info->nr_dtypes)
@@ -160,6 +169,7 @@ static void json_tensors(struct json *j, const struct info *info)
 void info_print_json(const struct info *info, const struct info_opts *opts)
 {
 	const struct wfs_head *h = &info->wfs.head;
+	char damage[HEALTH_BYTES];
 	struct json j;
 	json_init(&j, stdout);
 	json_object(&j, NULL);
@@ -175,7 +185,7 @@ void info_print_json(const struct info *info, const struct info_opts *opts)
 	json_uint(&j, "regions", info->wfs.nr_regions);
 	json_uint(&j, "coders", info->wfs.nr_coders);
 	json_uint(&j, "pools", info->wfs.nr_pools);
-	json_string(&j, "damage", health(&info->wfs));
+	json_string(&j, "damage", health(damage, info));
 	json_codings(&j, info);
 	json_uint(&j, "constant_bytes", info->constant_bytes);
 	json_uint(&j, "copied_bytes", info->copied_bytes);

@@ -20,6 +20,8 @@ enum { ANSWER_SECONDS = 5 }; /* for a mount that lives: more than enough */
 /* A store is mostly mounted over itself. A command that wants its containers would find the originals there and report
  * success without having done anything. */
 
+const char in_weightfs_mount_reason[] = "a weightfs is mounted there and shows the originals: unmount it first";
+
 bool in_weightfs_mount(int fd)
 {
 	struct stat st;

@@ -7,6 +7,8 @@
 /* Whether fd is open in a weightfs mount: there are the originals, read-only, and no containers. false when in doubt.
  */
 bool in_weightfs_mount(int fd);
+/* What to say of such a path. */
+extern const char in_weightfs_mount_reason[];
 
 struct mounted {
 	char *point; /* absolute and resolved */

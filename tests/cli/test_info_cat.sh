@@ -64,6 +64,17 @@ json 'd["containers"] == 2 and d["raw_bytes"] == '"$size"' and d["other_files"] 
 json 'd["symlinks"] == 1 and d["directories"] == 1 and d["damaged"] == 0'
 ok weightfs info store
 says "containers   2"
+expect 2 "store is a directory" weightfs info --tensors store
+# Cut short: what is saved is what the whole container saved, and the damage is a failure.
+head -c $((stored / 2)) model.wfs >store/short.wfs
+expect 1 "" weightfs info store/short.wfs
+says "only $((stored / 2)) bytes of it are here"
+says "$stored bytes"
+expect 1 "" weightfs info store/short.wfs --json
+json 'd["stored_bytes"] == '"$stored"' and abs(d["saved_percent"] - 100 * (1 - '"$stored / $size"')) < 0.001'
+expect 1 "short.wfs: the container is cut short" weightfs info store --json
+json 'd["containers"] == 2 and d["damaged"] == 1 and d["raw_bytes"] == '"$size"
+rm store/short.wfs
 
 # cat: containers, plain files, several, by any number of threads; a reader that goes away.
 for option in "-j 1" "-j 4" "--cpu scalar"; do
