@@ -17,7 +17,7 @@ static const char *const dropped[] = {
 	"loud",	    "mand",	  "nomand",   "strictatime", "nostrictatime", "iversion",   "noiversion",
 	"bootwait", "nobootwait",
 };
-static const char usage[] = "usage: mount.weightfs STORE MNT [-sfnv] [-o OPTIONS]";
+static const char usage[] = "usage: mount.weightfs STORE MNT [-sfnv] [-o OPTIONS] [-N NAMESPACE] [-t TYPE]";
 static const char help[] = "mount a store, as mount(8) and fstab call it; `weightfs mount` is for people.\n\n"
 			   "  -o OPTIONS      options of fstab, which are left out, and of weightfsd(8)\n"
 			   "  -f              fake: do all but mount\n"

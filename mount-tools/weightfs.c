@@ -46,7 +46,7 @@ static const struct command commands[] = {
 	 "      --tensors        list the tensors\n"
 	 "      --json           one JSON document on stdout\n"},
 	{"estimate", cmd_estimate, "compare what weightfs and others would save, without writing anything", "PATH",
-	 "      --sample SIZE    try weightfs and zstd on about so much of each file only (default: all)\n"
+	 "      --sample SIZE    try weightfs and zstd on so much of each file, 128M at least (default: all)\n"
 	 "      --level NAME     of weightfs: fast, default or max\n"
 	 "  -j, --threads N      threads (default: one a processor)\n"
 	 "      --cpu NAME       auto, scalar, ssse3, avx2, avx512vbmi or neon\n"
