@@ -175,6 +175,20 @@ static enum wfs_status parse_hashes(struct wfs_meta *m, const struct wfs_meta_bo
 	return WFS_OK;
 }
 
+static enum wfs_status parse_sha256(struct wfs_meta *m, const struct wfs_meta_body *body)
+{
+	struct wfs_reader *r = m->reader;
+
+	r->has_sha256 = true;
+	if (!r->check_sha256)
+		return WFS_OK;
+	r->block_sha256 = wfs_reader_alloc(r, r->nr_blocks, WFS_SHA256_BYTES);
+	if (!r->block_sha256)
+		return wfs_meta_no_memory(m);
+	memcpy(r->block_sha256, body->bytes, body->len);
+	return WFS_OK;
+}
+
 static enum wfs_status parse_selectors(struct wfs_meta *m, const struct wfs_meta_body *body)
 {
 	struct wfs_reader *r = m->reader;
@@ -277,6 +291,7 @@ enum wfs_status wfs_meta_parse(struct wfs_reader *reader, const u8 *meta, size_t
 		{WFS_SECTION_CODERS, sizeof(struct wfs_disk_coder), wfs_meta_parse_coders},
 		{WFS_SECTION_REGIONS, sizeof(struct wfs_disk_region), parse_regions},
 		{WFS_SECTION_HASHES, WFS_HASH_BYTES, parse_hashes},
+		{WFS_SECTION_SHA256, WFS_SHA256_BYTES, parse_sha256}, /* may be absent */
 		{WFS_SECTION_SELECTORS, 1, parse_selectors},
 		{WFS_SECTION_LENGTHS, 1, parse_lengths},
 	};
@@ -300,6 +315,9 @@ enum wfs_status wfs_meta_parse(struct wfs_reader *reader, const u8 *meta, size_t
 			status = step[i].parse(&m, &body);
 		free(body.owned);
 	}
+	if (status == WFS_OK && reader->check_sha256 && !reader->has_sha256)
+		status =
+			wfs_meta_bad(&m, "the container has no SHA-256 of its blocks, as those of a signed store have");
 	if (status == WFS_OK)
 		status = check_blocks(&m);
 	return status;

@@ -6,7 +6,6 @@
 #include "container.h"
 #include "file_io.h"
 
-#include <openssl/evp.h>
 #include <stdlib.h>
 
 /* ---- look-ups ---- */
@@ -114,6 +113,19 @@ void wfs_reader_extent(const struct wfs_reader *reader, uint64_t raw_off, struct
 
 /* ---- blocks ---- */
 
+static enum wfs_status check_sha256(const struct wfs_reader *r, const struct wfs_block *block, const void *raw,
+				    struct wfs_error *err)
+{
+	u8 digest[WFS_SHA256_BYTES];
+
+	if (EVP_Digest(raw, block->raw_len, digest, NULL, r->sha256, NULL) != 1)
+		return wfs_fail_block(err, WFS_NO_MEMORY, block->index, "cannot compute SHA-256");
+	if (memcmp(digest, r->block_sha256 + block->index * WFS_SHA256_BYTES, sizeof(digest)))
+		return wfs_fail_block(err, WFS_BAD_CHECKSUM, block->index,
+				      "the decoded bytes do not match their SHA-256");
+	return WFS_OK;
+}
+
 enum wfs_status wfs_block_decode(const struct wfs_reader *reader, const struct wfs_block *block, const void *comp,
 				 void *raw, struct wfs_scratch *scratch, unsigned flags, struct wfs_error *err)
 {
@@ -131,6 +143,8 @@ enum wfs_status wfs_block_decode(const struct wfs_reader *reader, const struct w
 		return wfs_fail_block(err, status, block->index, reason);
 	if (!(flags & WFS_DECODE_UNCHECKED) && wfs_hash64(reader->cpu, raw, block->raw_len) != block->hash)
 		return wfs_fail_block(err, WFS_BAD_CHECKSUM, block->index, "the decoded bytes do not match their hash");
+	if (!(flags & WFS_DECODE_UNCHECKED) && reader->check_sha256)
+		return check_sha256(reader, block, raw, err);
 	return WFS_OK;
 }
 

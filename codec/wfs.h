@@ -117,6 +117,9 @@ struct wfs_reader; /* an open container */
 
 struct wfs_reader_opts {
 	enum wfs_cpu cpu; /* WFS_BAD_ARGUMENT when this machine cannot run it */
+	/* Check the SHA-256 of every block as well, whoever decodes it; a container whose metadata has none is refused
+	 * (WFS_BAD_DATA). Costs 32 bytes a block. Decoding may then allocate, and fail with WFS_NO_MEMORY. */
+	bool check_sha256;
 };
 
 /* Read and validate head and metadata of the container fd: after this, only block contents can be bad. fd stays the
@@ -135,6 +138,8 @@ struct wfs_info {
 	bool truncated;		      /* the file is shorter than head.file_len */
 	enum wfs_cpu cpu;	      /* the variant in use, never AUTO */
 	uint64_t memory_bytes;	      /* what the reader holds */
+	bool has_sha256;	      /* the metadata has the SHA-256 of every block */
+	uint8_t meta_sha256[32];      /* with opts.check_sha256: of the stored metadata in use; else zero */
 };
 WFS_API void wfs_reader_info(const struct wfs_reader *reader, struct wfs_info *info_ret);
 
@@ -181,7 +186,8 @@ WFS_API void wfs_scratch_free(struct wfs_scratch *scratch);
 #define WFS_DECODE_UNCHECKED 1u /* skip the hash: for benchmarks only, never to serve bytes */
 
 /* Decode one block: comp[0..comp_len) -> raw[0..raw_len). Reads and writes nothing outside these. No system calls, no
- * locks, no allocation. The hash is checked after decoding. flags: 0 or WFS_DECODE_UNCHECKED. */
+ * locks, no allocation, but for what opts.check_sha256 says. The hashes are checked after decoding. flags: 0 or
+ * WFS_DECODE_UNCHECKED. */
 WFS_API WFS_MUST_CHECK enum wfs_status wfs_block_decode(const struct wfs_reader *reader, const struct wfs_block *block,
 							const void *comp, void *raw, struct wfs_scratch *scratch,
 							unsigned flags, struct wfs_error *err);
