@@ -208,11 +208,9 @@ static bool prove(struct member *m, const struct temp_file *temp, const struct w
 	struct wfs_error err = {0};
 	struct wfs_info info;
 	bool ok = false;
-	int fd;
-	if (fsync(temp->fd))
-		return member_failed_errno(m, "cannot write the container", errno);
-	/* Advice: where it is not taken (tmpfs) there is no disk to ask. */
-	(void)posix_fadvise(temp->fd, 0, 0, POSIX_FADV_DONTNEED);
+	int ret = file_settle(temp->fd), fd;
+	if (ret)
+		return member_failed_errno(m, "cannot write the container", ret);
 	fd = tree_open_file(temp->dir_fd, temp->name);
 	if (fd < 0)
 		return member_failed_errno(m, "cannot read the new container back", errno);
