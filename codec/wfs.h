@@ -236,6 +236,7 @@ struct wfs_encode_opts {
 	enum wfs_cpu cpu;    /* nor on this */
 	int64_t mtime_sec;   /* of the original */
 	uint32_t mtime_nsec;
+	bool block_sha256; /* with the SHA-256 of every block, as containers of a signed store have: 32 bytes a block */
 	uint64_t sample_bytes;	  /* wfs_encode_estimate: about how many to encode; 0: 128 MiB */
 	wfs_progress_fn progress; /* may be NULL; called on the calling thread */
 	void *ctx;
@@ -249,8 +250,8 @@ struct wfs_encode_result {
 
 /* Encode the whole regular file src_fd into dst_fd (empty, open for writing with pwrite). Both stay the caller's, as do
  * fsync and rename. The result is not verified here. WFS_CHANGED: the source's size or modification time changed while
- * it was read, or what was read twice differed. Memory is bounded whatever the size, but for 14 bytes a block. opts may
- * be NULL. Before the first block progress may be called with 0 bytes done. */
+ * it was read, or what was read twice differed. Memory is bounded whatever the size, but for 14 bytes a block (46 with
+ * block_sha256). opts may be NULL. Before the first block progress may be called with 0 bytes done. */
 WFS_API WFS_MUST_CHECK enum wfs_status wfs_encode_file(int src_fd, int dst_fd, const struct wfs_encode_opts *opts,
 						       struct wfs_encode_result *result_ret, struct wfs_error *err);
 
@@ -258,6 +259,13 @@ WFS_API WFS_MUST_CHECK enum wfs_status wfs_encode_file(int src_fd, int dst_fd, c
  * estimate, sha256 is zero. opts may be NULL; progress is called with 0 bytes done. */
 WFS_API WFS_MUST_CHECK enum wfs_status wfs_encode_estimate(int src_fd, const struct wfs_encode_opts *opts,
 							   struct wfs_encode_result *result_ret, struct wfs_error *err);
+
+/* Write an open container anew into dst_fd (as for wfs_encode_file): the same payload, with the SHA-256 of every block
+ * in its metadata, which must not have it yet. Every block is decoded and its hash checked. The result is not verified
+ * here. Reader and dst_fd stay the caller's. */
+WFS_API WFS_MUST_CHECK enum wfs_status wfs_container_add_sha256(const struct wfs_reader *reader, int dst_fd,
+								unsigned nr_threads, wfs_progress_fn progress,
+								void *ctx, struct wfs_error *err);
 
 /* Encodes blocks of an open container anew, with the container's own coders: gives the stored bytes again (for
  * benchmarks and tests). Belongs to one thread; the reader must outlive it. */
