@@ -63,7 +63,10 @@ static bool cat_container(const char *path, const struct wfs_reader *reader, uns
 		return true;
 	if (err.status != WFS_CANCELLED) {
 		wfs_reason(reason, reader, &err);
-		msg("cat: %s: %s", path, reason);
+		msg("cat: %s: %s%s", path, reason,
+		    err.block == WFS_NO_BLOCK
+			    ? ""
+			    : "; stopped before it: weightfs unpack --keep-going saves the other blocks");
 	}
 	return false;
 }
@@ -92,7 +95,10 @@ static bool cat_path(const char *path, const struct wfs_reader_opts *opts, unsig
 		ok = cat_container(path, reader, nr_threads);
 	} else {
 		wfs_reason(reason, NULL, &err);
-		msg("cat: %s: %s", path, reason);
+		msg("cat: %s: %s%s", path, reason,
+		    err.status == WFS_BAD_DATA || err.status == WFS_BAD_CHECKSUM
+			    ? "; nothing of it can be read: restore it from elsewhere"
+			    : "");
 	}
 	wfs_reader_free(reader);
 out:

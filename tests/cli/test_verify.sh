@@ -73,6 +73,7 @@ for place in "50 the head" "-50 the copy of the head at the end" "4200 the first
 	cp store/model.wfs bad.wfs
 	"$WFS_PYTHON" "$tests/cli/flip.py" bad.wfs "${place%% *}"
 	expect 1 "bad.wfs: degraded: ${place#* } is damaged" weightfs verify bad.wfs
+	expect 1 "bad.wfs: degraded: ${place#* } is damaged" weightfs verify --fast bad.wfs
 	weightfs cat bad.wfs | cmp -s - model || fail "cat with ${place#* } damaged"
 	rm -f back
 	weightfs unpack bad.wfs -o back >"$out" 2>"$err" || fail "unpack with ${place#* } damaged"
