@@ -124,7 +124,9 @@ static bool container_path_valid(const char *path)
 	const char *slash = strrchr(path, '/'), *name = slash ? slash + 1 : path;
 	size_t len = strlen(name), suffix = strlen(WFS_MANIFEST_SUFFIX);
 
-	return len > suffix && !strcmp(name + len - suffix, WFS_MANIFEST_SUFFIX);
+	/* "..wfs" and "...wfs" would be "." and ".." in a mount. */
+	return len > suffix && !strcmp(name + len - suffix, WFS_MANIFEST_SUFFIX) && strcmp(name, "..wfs") != 0 &&
+	       strcmp(name, "...wfs") != 0;
 }
 
 /* Order of a path and the first len bytes of another, which are no NUL. */

@@ -2,6 +2,7 @@
 #include "commands.h"
 #include "scrub.h"
 #include "verify_list.h"
+#include "verify_manifest.h"
 #include "verify_report.h"
 
 #include <errno.h>
@@ -10,7 +11,7 @@
 #include <string.h>
 #include <unistd.h>
 
-enum { OPT_FAST = 256, OPT_REPAIR, OPT_CPU, OPT_JSON, OPT_RATE, OPT_MAX_SECONDS, OPT_STATE };
+enum { OPT_FAST = 256, OPT_REPAIR, OPT_CPU, OPT_JSON, OPT_RATE, OPT_MAX_SECONDS, OPT_STATE, OPT_PUBKEY };
 enum { MAX_SMALL_WORKERS = 16 };
 /* Containers below this are looked at side by side, one thread each; the others one after another by all threads. */
 static const off_t small_file_bytes = 8 << 20;
@@ -20,7 +21,7 @@ static const off_t small_file_bytes = 8 << 20;
 		{"threads", required_argument, NULL, 'j'}, {"cpu", required_argument, NULL, OPT_CPU},                  \
 		{"json", no_argument, NULL, OPT_JSON}, {"quiet", no_argument, NULL, 'q'}, COMMON_OPTIONS
 
-static const struct option verify_options[] = {SHARED_OPTIONS};
+static const struct option verify_options[] = {{"pubkey", required_argument, NULL, OPT_PUBKEY}, SHARED_OPTIONS};
 static const struct option scrub_options[] = {{"rate", required_argument, NULL, OPT_RATE},
 					      {"max-seconds", required_argument, NULL, OPT_MAX_SECONDS},
 					      {"state", required_argument, NULL, OPT_STATE},
@@ -31,6 +32,7 @@ struct verify {
 	unsigned nr_threads;
 	uint64_t rate, max_seconds; /* scrub; 0: no limit */
 	const char *state;	    /* scrub; NULL: begin at the beginning each time */
+	const char *key_path;	    /* verify; not NULL: by the signed manifest */
 	struct verify_opts opts;
 	struct verify_report report;
 	struct item_list list;
@@ -200,6 +202,9 @@ static bool take_option(int c, struct verify *v)
 	case OPT_STATE:
 		v->state = optarg;
 		return true;
+	case OPT_PUBKEY:
+		v->key_path = optarg;
+		return true;
 	default:
 		return v->report.quiet = true;
 	}
@@ -209,6 +214,10 @@ static bool check_options(const struct verify *v)
 {
 	if (v->opts.repair && v->opts.fast) {
 		msg("%s: --repair needs the whole proof: leave out --fast", v->command);
+		return false;
+	}
+	if (v->opts.repair && v->key_path) {
+		msg("%s: --repair and --pubkey exclude each other: repair first", v->command);
 		return false;
 	}
 	if (v->max_seconds && !v->state) {
@@ -230,8 +239,12 @@ static int run(const struct command *self, int argc, char **argv, const struct o
 		if (!take_option(c, &v))
 			return EXIT_USAGE;
 	}
-	if (!check_options(&v) || !check_arguments(self, argc - optind, argv + optind, 1, -1))
+	if (!check_options(&v) || !check_arguments(self, argc - optind, argv + optind, 1, v.key_path ? 1 : -1))
 		return EXIT_USAGE;
+	if (v.key_path)
+		return verify_manifest(argv[optind], &(struct verify_manifest_opts){self->name, v.key_path, v.opts.fast,
+										    v.report.json, v.report.quiet,
+										    v.nr_threads, v.opts.cpu});
 	if (scrub)
 		lower_priority();
 	v.report.command = self->name;

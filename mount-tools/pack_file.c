@@ -166,6 +166,7 @@ static struct wfs_encode_opts encode_opts(struct pack_progress *p)
 					.cpu = t->opts->cpu,
 					.mtime_sec = p->m->st.st_mtim.tv_sec,
 					.mtime_nsec = (uint32_t)p->m->st.st_mtim.tv_nsec,
+					.block_sha256 = t->opts->signable,
 					.progress = on_progress,
 					.ctx = p};
 }

@@ -24,6 +24,7 @@ struct transfer_opts {
 	enum wfs_cpu cpu;
 	unsigned block_log2;
 	enum wfs_level level; /* of pack */
+	bool signable;	      /* with the SHA-256 of every block */
 	double min_saving;    /* percent */
 };
 

@@ -348,6 +348,8 @@ static void test_rules(void)
 					  "file " HASH " 262145 a\n" PIECE "dir b\n" PIECE,
 					  "container " HASH " 0 " HASH " a\n",
 					  "container " HASH " 0 " HASH " .wfs\n",
+					  "container " HASH " 0 " HASH " ..wfs\n",
+					  "container " HASH " 0 " HASH " ...wfs\n",
 					  "container " HASH " 0 " HASH " a.WFS\n",
 					  "container " HASH " 0 a.wfs\n",
 					  "dir d\ncontainer " HASH " 0 " HASH " d/.wfs\n",
