@@ -80,7 +80,9 @@ struct group {
 	uint64_t work_done;	      /* told to the progress */
 	struct successor *successor;  /* of each member */
 	bool removing, changed;	      /* in place: its first original was removed; none may be, as it changed */
-	bool disk_full;		      /* in place, beside other jobs: these may free what it needs */
+	const struct tree_entry
+		*failed; /* a name of it that could not be done: the others are left, to stay links of it */
+	bool disk_full;	 /* in place, beside other jobs: these may free what it needs */
 };
 
 struct member {

@@ -128,24 +128,37 @@ static void note_artifact(struct member *m)
 	m->group->artifact_st[m->form] = m->successor->st;
 }
 
-/* Link what another member of the group became. Returns false when a link cannot be made here: make it anew then. */
-static bool try_link(struct member *m)
+/* Whether an error of a link says that none can be made here. */
+static bool is_linkless(int sys_errno)
+{
+	return sys_errno == EPERM || sys_errno == EMLINK || sys_errno == EXDEV || sys_errno == EOPNOTSUPP ||
+	       sys_errno == ENOSYS || sys_errno == ENOENT;
+}
+
+/* Link what another member of the group became. FILL_NO_GAIN: there is nothing to link, or no link can be made here:
+ * make it anew then. */
+static enum fill_result try_link(struct member *m)
 {
 	const char *name, *path = m->group->artifact[m->form];
 	int dir_fd, ret;
 	/* Changed since that was made. */
 	if (!path || !same_state(&m->st, &m->group->st))
-		return false;
+		return FILL_NO_GAIN;
 	dir_fd = tree_open_parent(m->t->dst_root, path, &name);
-	if (dir_fd < 0)
-		return false;
-	ret = link_publish(dir_fd, name, m->dst_dir, m->target, m->t->opts->force);
-	close(dir_fd);
+	ret = dir_fd < 0 ? errno : link_publish(dir_fd, name, m->dst_dir, m->target, m->t->opts->force);
+	if (dir_fd >= 0)
+		close(dir_fd);
+	if (is_linkless(ret))
+		return FILL_NO_GAIN;
+	if (ret == EEXIST)
+		member_failed(m, "%s appeared meanwhile: run again", m->target);
+	else if (ret)
+		member_failed_errno(m, "cannot make the hard link", ret);
 	if (ret)
-		return false;
+		return FILL_FAILED;
 	m->successor->st = m->group->artifact_st[m->form];
 	m->out->action = ACTION_LINKED;
-	return true;
+	return FILL_OK;
 }
 
 /* --hardlink: copies that share the source's blocks and inode. */
@@ -205,11 +218,13 @@ static enum fill_result make_target(struct member *m)
 /* The target's name is free, or may be replaced. */
 static enum fill_result place_target(struct member *m)
 {
-	if (!try_link(m) && !try_hardlink(m)) {
-		enum fill_result result = make_target(m);
-		if (result != FILL_OK)
-			return result;
-	}
+	enum fill_result result = try_link(m);
+	if (result == FILL_NO_GAIN)
+		result = try_hardlink(m) ? FILL_OK : make_target(m);
+	if (result == FILL_FAILED)
+		m->group->failed = m->entry;
+	if (result != FILL_OK)
+		return result;
 	note_artifact(m);
 	return member_remove_other(m) ? FILL_OK : FILL_FAILED;
 }
@@ -270,7 +285,9 @@ static enum fill_result attempt_member(struct member *m)
 static void run_member(struct member *m)
 {
 	enum fill_result result = FILL_FAILED;
-	if (open_member(m))
+	if (m->group->failed)
+		member_failed(m, "left as it is, since %s, another name of it, failed", m->group->failed->path);
+	else if (open_member(m))
 		result = attempt_member(m);
 	if (result == FILL_NO_GAIN) {
 		m->group->no_gain = true;

@@ -133,15 +133,18 @@ static bool may_remove(struct member *m)
 {
 	struct group *g = m->group;
 	struct stat now;
+	if (!successor_stands(m, m->successor->name))
+		return member_failed(m, "%s is gone or was replaced meanwhile: kept", m->successor->name);
+	/* The source last, right before it goes. */
 	m->src_fd = tree_open_file(m->src_dir, m->name);
-	if (m->src_fd < 0 || fstat(m->src_fd, &now))
+	if (m->src_fd < 0)
 		return member_failed_errno(m, "cannot open the original again", errno);
-	g->changed = g->changed || !same_file(&now, &g->st) || (!g->removing && !same_change_time(&now, &g->st)) ||
-		     has_writer(m->src_fd);
-	if (g->changed)
+	if (g->changed || has_writer(m->src_fd) || fstat(m->src_fd, &now) || !same_file(&now, &g->st) ||
+	    (!g->removing && !same_change_time(&now, &g->st))) {
+		g->changed = true;
 		return member_failed(m, "changed just now: kept beside its other form, which has the old content");
-	return successor_stands(m, m->successor->name) ||
-	       member_failed(m, "%s is gone or was replaced meanwhile: kept", m->successor->name);
+	}
+	return true;
 }
 
 static bool remove_source_locked(struct member *m)
@@ -183,10 +186,15 @@ void group_remove_sources(struct transfer *t, struct group *g, size_t first_entr
 	for (size_t e = first_entry, k = 0; k < nr; e = t->tree.entry[e].next_link, k++) {
 		if (!has_successor(&out[k]))
 			continue;
+		member_init(&m, t, g, e, k, &out[k]);
+		if (g->failed) {
+			member_failed(&m, "kept beside its other form, since %s, another name of it, failed",
+				      g->failed->path);
+			continue;
+		}
 		if ((size_t)g->st.st_nlink > nr && !out[k].note[0])
 			snprintf(out[k].note, sizeof(out[k].note),
 				 "has other hard links outside: its old space is not free while they exist");
-		member_init(&m, t, g, e, k, &out[k]);
 		(void)!remove_source(&m);
 		member_close(&m);
 	}
