@@ -73,15 +73,18 @@ static void drop_pages(struct page_cache *c, uint64_t end)
 
 void page_cache_drop(struct page_cache *cache, uint64_t end)
 {
-	/* In large steps: each is a system call. */
-	if (cache && end / cache->page_bytes >= cache->dropped + 1024)
-		drop_pages(cache, MIN(end / cache->page_bytes, cache->nr_pages));
+	/* What the kernel reads in one piece it drops in one piece only, and each step is a system call. */
+	static const uint64_t step_bytes = 4 << 20;
+	if (cache)
+		drop_pages(cache, MIN(end / step_bytes * step_bytes / cache->page_bytes, cache->nr_pages));
 }
 
 void page_cache_free(struct page_cache *cache)
 {
 	if (!cache)
 		return;
+	/* Once more from the start: some parts were read again, and some were in use. */
+	cache->dropped = 0;
 	drop_pages(cache, cache->nr_pages);
 	free(cache->cached);
 	free(cache);
