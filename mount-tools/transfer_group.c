@@ -293,6 +293,9 @@ static void run_member(struct member *m)
 		m->group->no_gain = true;
 		attempt_member(m);
 	}
+	/* In place a file is replaced under all its names or under none. */
+	if (m->t->in_place && m->out->action == ACTION_FAILED && !m->group->failed)
+		m->group->failed = m->entry;
 	member_close(m);
 }
 

@@ -2,7 +2,7 @@
  * one that the environment names kills or stops the program, lets the call fail, or runs a command.
  *
  * FAULT_ROOT: only calls on what lies beneath this real path count.
- * FAULT_CALLS: their names, each between commas (",fsync,unlink,"); unset: all but open, pread and fadvise.
+ * FAULT_CALLS: their names, each between commas (",fsync,unlink,"); unset: all but open, pread and forget.
  * FAULT_AT: the number of the call at which it happens, before the call; "5+": at each from there on.
  * FAULT_ACTION: kill; torn (a write does its first half, then kill); stop; run (FAULT_COMMAND); or an errno.
  * FAULT_LACKS: what the file system shall not have: "noreplace" (of renameat2, like NFS), "locks", "sync" (syncing does
@@ -113,7 +113,7 @@ static bool counts(const char *call)
 {
 	char word[32];
 	if (!faults.calls)
-		return strcmp(call, "open") != 0 && strcmp(call, "pread") != 0 && strcmp(call, "fadvise") != 0;
+		return strcmp(call, "open") != 0 && strcmp(call, "pread") != 0 && strcmp(call, "forget") != 0;
 	snprintf(word, sizeof(word), ",%s,", call);
 	return strstr(faults.calls, word) != NULL;
 }
@@ -195,8 +195,8 @@ EXPORT int posix_fadvise64(int fd, off64_t off, off64_t len, int advice)
 	char path[PATH_MAX];
 	int ret = REAL(posix_fadvise64)(fd, off, len, advice);
 	/* After the call: what it made the kernel forget can be changed on the disk now. */
-	if (beneath(fd, path))
-		(void)step("fadvise", path, NULL, NULL);
+	if (advice == POSIX_FADV_DONTNEED && beneath(fd, path))
+		(void)step("forget", path, NULL, NULL);
 	return ret;
 }
 

@@ -7,5 +7,5 @@
 export WFS_FAULTS=$dir/faults.so
 cc -std=gnu11 -D_GNU_SOURCE -O2 -fPIC -shared -o "$WFS_FAULTS" "$tests/cli/faults.c"
 mkdir "$dir/trees"
-"$WFS_PYTHON" "$tests/cli/together.py" "$dir/trees" "${WFS_TOGETHER_ROUNDS-24}" ${WFS_TOGETHER_SEED+"$WFS_TOGETHER_SEED"} ||
+"$WFS_PYTHON" "$tests/cli/together.py" "$dir/trees" "${WFS_TOGETHER_ROUNDS-16}" ${WFS_TOGETHER_SEED+"$WFS_TOGETHER_SEED"} ||
 	fail "see above"
