@@ -197,6 +197,13 @@ damage()
 	done
 	need asan && "$BUILD/asan/tests/tools/damage" "$dir/part.wfs" "$dir/part" 200
 }
+# Every kind of damage to whole containers, the golden ones and one packed here: CASES of each kind and file.
+damage_campaign()
+{
+	need asan || return 1
+	head -c 300000 "$WFS_CORPORA/minilm-bf16/model.safetensors" >"$dir/model"
+	"$BUILD/asan/tests/tools/damage_campaign" "${CASES:-1}" tests/vectors/ok/*.wfs "$dir/model"
+}
 has_cpu()
 {
 	case $1 in
@@ -232,13 +239,20 @@ fuzz()
 {
 	tests/fuzz/run.sh 20 "$1"
 }
-# fuzz_replay VARIANT: the corpus without libFuzzer, under gcc's sanitizers or an emulator.
+fuzz_targets()
+{
+	basename -s .c -a tests/fuzz/fuzz_*.c | cut -c6-
+}
+# fuzz_replay VARIANT: seeds and corpora without libFuzzer, under gcc's sanitizers or an emulator.
 fuzz_replay()
 {
 	local name
 	"$WFS_PYTHON" tests/fuzz/seeds.py "$dir/seeds" && "$WFS_BIN/tests/tools/block_seeds" "$dir/seeds/block" || return 1
-	for name in container block safetensors roundtrip; do
-		on "$1" "$BUILD/$1/tests/fuzz/fuzz_$name" "$dir/seeds/$name" || return 1
+	for name in $(fuzz_targets); do
+		mkdir -p "$dir/seeds/$name"
+		cp -r "tests/fuzz/corpus/$name" "$dir/seeds/$name/kept" 2>/dev/null
+		on "$1" "$BUILD/$1/tests/fuzz/fuzz_$name" "$dir/seeds/$name" 2>"$dir/said" ||
+			{ tail -n 50 "$dir/said"; return 1; }
 	done
 }
 # AArch64 makes the containers that x86 makes and takes no damaged byte from them.
@@ -383,8 +397,9 @@ list_tests()
 	echo "format/saved saved"
 	echo "format/grids grids"
 	echo "format/damage damage"
+	echo "format/damage-campaign damage_campaign"
 	echo "fuzz/replay fuzz_replay asan"
-	for name in container block safetensors roundtrip; do
+	for name in $(fuzz_targets); do
 		echo "fuzz/$name fuzz $name"
 	done
 	echo "neon/build build_neon"
