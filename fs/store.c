@@ -93,7 +93,8 @@ int wfsd_store_open(const struct wfsd *d, const char *path, int flags, int *fd_r
 {
 	int fd;
 
-	flags |= O_NOFOLLOW | O_NOCTTY | O_CLOEXEC;
+	/* openat2 refuses what openat leaves aside. */
+	flags |= O_NOFOLLOW | O_CLOEXEC | (flags & O_PATH ? 0 : O_NOCTTY);
 	if (wfsd_store_hangs(d))
 		return -EIO;
 	if (!*path)
