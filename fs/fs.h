@@ -69,7 +69,7 @@ struct wfsd {
 	struct wfsd_init init;
 	_Atomic(enum wfsd_direct) store_direct;
 	struct wfsd_crowd crowd;
-	sem_t reads; /* bounds the reads at work, and with them pinned memory (read.c) */
+	sem_t reads;			  /* bounds the reads at work, and with them pinned memory (read.c) */
 	struct wfsd_signed *signed_store; /* NULL: the mount is not signed */
 	struct wfsd_tree *tree;
 	struct wfsd_files *files;

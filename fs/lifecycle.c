@@ -236,6 +236,9 @@ static bool become_ready(struct serving *s)
 	let_go(s);
 	wfsd_log(&d->log, WFSD_INFO, "%s: serving %s, decoder %s, %u thread%s", d->mount_path, d->store_path,
 		 wfs_cpu_name(d->cpu), d->opts->nr_threads, d->opts->nr_threads > 1 ? "s" : "");
+	if (d->signed_store)
+		wfsd_log(&d->log, WFSD_INFO, "%s: only what is signed is shown, manifest %s", d->mount_path,
+			 wfsd_signed_sha256(d->signed_store));
 	if (s->ready_fd >= 0) {
 		ssize_t n = write(s->ready_fd, "r", 1);
 		(void)n; /* the parent was killed: we serve all the same */
