@@ -92,7 +92,9 @@ void wfs_block_of_region(const struct wfs_reader *r, u64 region, u64 index, stru
 /* Bytes that wfs_reader_read may need beside the caller's: one block's stored bytes and one whole decoded block. */
 struct wfs_read_buffers {
 	u8 comp[WFS_MAX_BLOCK], raw[WFS_MAX_BLOCK];
+	u64 block; /* what raw holds, or WFS_NO_BLOCK: many short copies of one block decode it once */
 };
+struct wfs_read_buffers *wfs_read_buffers_new(void);
 /* wfs_reader_read with the caller's buffers. */
 enum wfs_status wfs_reader_read_with(const struct wfs_reader *reader, u64 off, u8 *buf, size_t len,
 				     struct wfs_scratch *scratch, struct wfs_read_buffers *buffers,

@@ -12,6 +12,7 @@ import ml_dtypes
 import numpy as np
 from safetensors.numpy import load_file, save_file
 
+import build
 import wfsfile
 
 sys.path.append(os.path.join(os.path.dirname(__file__), ".."))
@@ -102,6 +103,24 @@ def refuse(path):
         sys.exit(f"{path}: the second reader takes it")
 
 
+def most_repeats(weightfs, tmp):
+    """As many constant regions as there may be, then one more: both readers draw the same line."""
+    for nr, good in ((65536, True), (65537, False)):
+        path, f = os.path.join(tmp, f"{nr}.wfs"), build.File()
+        for i in range(nr):
+            f.fill(1, bytes((i % 251,)) * 8)
+        data = f.build()
+        with open(path, "wb") as out:
+            out.write(data)
+        status = subprocess.run([weightfs, "verify", path], stdout=subprocess.DEVNULL).returncode
+        if status != (0 if good else 1):
+            sys.exit(f"{nr} constant regions: weightfs verify gives {status}")
+        if not good:
+            refuse(path)
+        elif wfsfile.Container(data).decode() != bytes(f.raw):
+            sys.exit(f"{nr} constant regions: the second reader gives other bytes")
+
+
 def main(weightfs, corpora, tmp):
     model = load_file(os.path.join(corpora, "minilm-f32", "model.safetensors"))
     model = {k: v for k, v in model.items() if v.dtype == np.float32}
@@ -116,6 +135,7 @@ def main(weightfs, corpora, tmp):
     for level in ("default", "max"):
         if wfsfile.RECORDS not in read(weightfs, path, level):
             sys.exit(f"{path}: no block of level {level} is coded as records")
+    most_repeats(weightfs, tmp)
     here = os.path.dirname(__file__)
     paths = sorted(glob.glob(os.path.join(here, "bad", "*.wfs")))
     if not paths:

@@ -151,6 +151,7 @@ def parse_regions(data, raw_len, nr_coders):
             require(copies[last + 1] == copies[first], "copy of a copy")
         at += length
     require(at == raw_len, "regions and raw_len")
+    require(sum(kind != CODED for _, _, kind, *_ in regions) <= 65536, "constant and copy regions")
     return regions
 
 
