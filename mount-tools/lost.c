@@ -2,8 +2,10 @@
 #include "lost.h"
 
 #include <stdatomic.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 
 enum { MAX_BLOCK_BYTES = 1 << 20, BLOCKS_PER_STEP = 64 };
 
@@ -50,16 +52,17 @@ static void scan_step(void *ctx, size_t step)
 
 /* ---- ranges ---------------------------------------------------------------------------------------------------- */
 
-/* The array is full whenever nr_ranges is a power of two. */
 static void add_range(struct lost *l, uint64_t off, uint64_t len)
 {
-	struct lost_range *last = l->nr_ranges ? &l->range[l->nr_ranges - 1] : NULL;
+	struct lost_range *last = l->range ? &l->range[l->nr_ranges - 1] : NULL;
 	if (last && last->off + last->len == off) {
 		last->len += len;
 		return;
 	}
-	if ((l->nr_ranges & (l->nr_ranges - 1)) == 0)
-		l->range = xrealloc(l->range, l->nr_ranges ? 2 * l->nr_ranges : 1, sizeof(*l->range));
+	if (l->nr_ranges == l->range_room || !last) {
+		l->range_room = MAX(2 * l->range_room, (size_t)16);
+		l->range = xrealloc(l->range, l->range_room, sizeof(*l->range));
+	}
 	l->range[l->nr_ranges++] = (struct lost_range){.off = off, .len = len};
 }
 
@@ -210,4 +213,16 @@ void lost_free(struct lost *lost)
 	free(lost->tensor);
 	wfs_tensors_free(lost->tensors);
 	*lost = (struct lost){0};
+}
+
+const char *unreadable_advice(int fd, char buf[ADVICE_BYTES])
+{
+	struct wfs_head head;
+	struct stat st;
+	if (wfs_head_read(fd, &head, NULL) == WFS_OK && !fstat(fd, &st) && (uint64_t)st.st_size > head.file_len)
+		snprintf(buf, ADVICE_BYTES, "; cut it to %llu bytes and verify it again",
+			 (unsigned long long)head.file_len);
+	else
+		snprintf(buf, ADVICE_BYTES, "; nothing of it can be read: restore it from elsewhere");
+	return buf;
 }

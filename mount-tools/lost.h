@@ -32,7 +32,7 @@ struct lost {
 	uint64_t nr_blocks, nr_bad_blocks;
 	struct lost_block first[MAX_FIRST_LOST]; /* the first bad ones */
 	struct lost_range *range;		 /* sorted, apart from each other; copies of lost bytes are in it */
-	size_t nr_ranges;
+	size_t nr_ranges, range_room;
 	uint64_t bytes;
 	enum lost_names names;
 	struct wfs_tensors *tensors;
@@ -47,6 +47,11 @@ typedef bool (*good_block_fn)(void *ctx, const struct wfs_block *block, const vo
 void lost_find(struct lost *lost_ret, const struct wfs_reader *reader, unsigned nr_threads, good_block_fn good,
 	       void *ctx);
 void lost_free(struct lost *lost);
+
+/* What to do about a container that is damaged so that it cannot be opened, as an end of the message: nothing of it can
+ * be read, unless it is merely too long. */
+enum { ADVICE_BYTES = 96 };
+const char *unreadable_advice(int fd, char buf[ADVICE_BYTES]);
 
 /* lost_print.c: members of the open JSON object, and indented lines on stdout; at most so many of each kind. */
 void lost_print_json(const struct lost *lost, struct json *j, size_t max_listed);

@@ -1,4 +1,5 @@
 /* unpack_file.c - what unpack does with one file: containers become their originals, proven by SHA-256. */
+#include "lost.h"
 #include "unpack.h"
 
 #include <errno.h>
@@ -48,9 +49,10 @@ static bool classify_container(struct member *m, const char *original)
 /* A container that cannot be opened keeps all its bytes to itself. */
 static bool fail_open(struct member *m, const struct wfs_error *err)
 {
+	char advice[ADVICE_BYTES];
 	if (err->status != WFS_BAD_DATA && err->status != WFS_BAD_CHECKSUM)
 		return member_failed_wfs(m, NULL, err);
-	return member_failed(m, "%s; nothing of it can be read: restore it from elsewhere", err->reason);
+	return member_failed(m, "%s%s", err->reason, unreadable_advice(m->src_fd, advice));
 }
 
 static bool classify(struct member *m)

@@ -30,15 +30,14 @@ static enum verdict verdict_of(enum wfs_status status)
 	}
 }
 
-static void set_failure(struct verify_result *r, const struct wfs_reader *reader, const struct wfs_error *err)
+/* reader NULL: the container fd cannot be opened. */
+static void set_failure(struct verify_result *r, int fd, const struct wfs_reader *reader, const struct wfs_error *err)
 {
-	char reason[REASON_BYTES];
+	char reason[REASON_BYTES], advice[ADVICE_BYTES];
 	wfs_reason(reason, reader, err);
 	r->verdict = verdict_of(err->status);
-	/* A container that cannot be opened keeps all its bytes to itself. */
 	snprintf(r->reason, sizeof(r->reason), "%s%s", reason,
-		 r->verdict == VERDICT_DAMAGED && !reader ? "; nothing of it can be read: restore it from elsewhere"
-							  : "");
+		 !reader && r->verdict == VERDICT_DAMAGED ? unreadable_advice(fd, advice) : "");
 }
 
 /* A reader takes the first good copy; whether the spare ones are good it does not look at. */
@@ -154,7 +153,7 @@ static void check_content(struct pass *p, struct verify_result *r)
 	else
 		status = wfs_reader_verify(p->reader, opts->nr_threads, on_progress, p, &err);
 	if (status != WFS_OK) {
-		set_failure(r, p->reader, &err);
+		set_failure(r, -1, p->reader, &err);
 		if (err.block != WFS_NO_BLOCK)
 			find_lost(p->reader, opts, r);
 	}
@@ -180,7 +179,7 @@ void verify_container(int dir_fd, const char *name, int fd, const struct verify_
 	pass = (struct pass){.opts = opts, .cache = opts->throttle ? page_cache_remember(fd) : NULL};
 	result->head_known = wfs_head_read(fd, &result->head, &err) == WFS_OK;
 	if (!result->head_known || wfs_reader_open(fd, &reader_opts, &reader, &err) != WFS_OK) {
-		set_failure(result, NULL, &err);
+		set_failure(result, fd, NULL, &err);
 		goto out;
 	}
 	wfs_reader_info(reader, &info);
