@@ -36,6 +36,14 @@ def damages(good):
     yield "cut-spares", good[:at["meta-b"][0] + 7], HEAD + at["meta-b"][1]
 
 
+def cuts(nr_bytes, points):
+    """After so many bytes: around the borders of fields and copies, and evenly between."""
+    at = {0, 1, 7, 8, 9, 15, 16, 17, 100, 4087, 4088, 4095, 4096, 4097, nr_bytes - 17, nr_bytes - 1, nr_bytes}
+    at = {cut for cut in at if 0 <= cut <= nr_bytes}
+    step = max(1, nr_bytes // max(1, points - len(at)))
+    return sorted(at | set(range(step // 2, nr_bytes, step)))
+
+
 def statuses(weightfs, store, *options):
     done = subprocess.run([weightfs, "verify", store, "--json", *options], capture_output=True, text=True)
     return {os.path.basename(f["path"]): f["status"] for f in json.loads(done.stdout)["files"]}
@@ -50,9 +58,8 @@ def main():
     env = dict(os.environ, LD_PRELOAD=torn)
     killed = 0
     for name, data, nr_bytes in damages(good):
-        for i in range(points):
-            cut = nr_bytes * i // (points - 1) if i % 2 else min(nr_bytes, i * 4096 // 2)
-            path = os.path.join(folder, f"{name}-{i}.wfs")
+        for cut in cuts(nr_bytes, points):
+            path = os.path.join(folder, f"{name}-{cut}.wfs")
             with open(path, "wb") as file:
                 file.write(data)
             env["TORN_AT"] = str(cut)
