@@ -195,18 +195,23 @@ class Crash:
             self.table.failed(kind, what, error)
 
     def kills(self, name, scenario):
-        for action, calls in (("kill", None), ("torn", ",write,")):
+        for action, calls, again in (("kill", None, False), ("torn", ",write,", False), ("kill", None, True)):
             found = self.count(scenario, calls=calls)
             for at in spread(len(found), self.most):
+                second = random.randint(1, len(found))
+
                 def trial():
                     scenario.start_in(self.tree)
                     status, _ = scenario.run(self.tree, at=at, action=action, calls=calls)
                     if status != -signal.SIGKILL and "threads" not in name:
                         raise Wrong("not killed")
                     self.check(scenario, self.tree)
+                    if again:
+                        scenario.run(self.tree, at=second, action="kill")
+                        self.check(scenario, self.tree)
                     self.finishes(scenario, self.tree)
                     return "right"
-                self.attempt(f"kill -9: {name}", f"{action} at step {at}, {found[at - 1]}", trial)
+                self.attempt(f"kill -9: {name}", f"{action} at step {at}, {found[at - 1]}{f', the next run at {second}' * again}", trial)
 
     def power(self, name, scenario):
         nr = len(self.count(scenario))
