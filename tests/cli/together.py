@@ -105,8 +105,9 @@ class Together:
             at, at_second = (random.randint(1, self.nr_steps[before, kind] + 1) for kind in (first, second))
             if i % 3 == 0:
                 at_second = 0
-            self.attempt("two runs at once", f"{state}: {first} stopped at {at}, {second} at {at_second}",
-                         lambda: self.two(before, first, at, second, at_second))
+            lacks = "sync,noreplace" if i % 2 else "sync"  # like NFS
+            self.attempt("two runs at once", f"{state}: {first} stopped at {at}, {second} at {at_second}, no {lacks}",
+                         lambda: self.two(before, first, at, second, at_second, lacks))
 
     def five(self, rounds):
         for _ in range(rounds):
