@@ -231,7 +231,7 @@ valgrind_tools()
 		cmp "$dir/back" "$dir/original" || return 1
 	for file in ok bad; do # some of the good ones have one bad copy of head or metadata
 		status=0
-		memcheck "$weightfs" verify tests/vectors/$file/*.wfs >/dev/null 2>"$dir/said" || status=$?
+		memcheck "$weightfs" verify tests/vectors/"$file"/*.wfs >/dev/null 2>"$dir/said" || status=$?
 		[ "$status" = 1 ] || { tail -n 50 "$dir/said"; return 1; }
 	done
 	for cpu in scalar ssse3 avx2; do
