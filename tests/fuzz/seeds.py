@@ -1,4 +1,4 @@
-"""seeds.py OUT: starting points for the fuzz targets, OUT/{container,block,safetensors,roundtrip,opts}/*.
+"""seeds.py OUT: starting points for the fuzz targets, OUT/{container,block,safetensors,roundtrip,opts,manifest}/*.
 
 Containers are the golden ones. Blocks are taken out of them with the second reader,
 and block_seeds.c makes those of every shape. The rest is small and made here.
@@ -67,7 +67,18 @@ COMMAND_LINES = (
 )  # fmt: skip
 
 
+HASH = "0123456789abcdef" * 4
+MANIFESTS = (
+    "", "dir a\n", "symlink a ../b\n", f"file {HASH} 5 a\n", f"container {HASH} 7 {HASH} a.wfs\n",
+    f"dir a\nfile {HASH} 0 a-b\nfile {HASH} 524289 a/%80%20\n" + 3 * f"piece {HASH}\n" + "symlink b /\n",
+    f"file {HASH} 4611686018427387904 a\npiece {HASH}\n", "dir ..\n", f"file {HASH} 1 b\nfile {HASH} 1 a\n",
+    f"weightfs-manifest 1\nkey {HASH}\ndir a\nsignature {'A' * 86}==\n", "weightfs-manifest 2\n",
+)  # fmt: skip
+
+
 def main(out):
+    for i, text in enumerate(MANIFESTS):
+        put(out, "manifest", str(i), text.encode())
     for kind, name, data in golden():
         put(out, "container", f"{kind}-{name}", data)
         if kind == "ok":
