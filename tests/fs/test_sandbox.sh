@@ -14,11 +14,13 @@ not_mounted()
 	! is_mounted "$dir/mnt"
 }
 
-# confined PID CAPABILITIES: every thread.
+# confined PID CAPABILITIES: every thread. (ThreadSanitizer has one from before main.)
 confined()
 {
-	local status
-	for status in "/proc/$1/task"/*/status; do
+	local status threads='*'
+	! is_thread_sanitized || threads=$1
+	# shellcheck disable=SC2086 # a pattern
+	for status in "/proc/$1/task"/$threads/status; do
 		for want in "NoNewPrivs 1" "Seccomp 2" "CapPrm $2" "CapEff $2" "CapInh 0" "CapAmb 0"; do
 			awk -v want="$want" '{ sub(":", "", $1); v = $2; sub("^0*", "", v); if (v == "") v = "0" }
 				$1 " " v == want { found = 1 } END { exit !found }' "$status" ||
@@ -57,6 +59,7 @@ for signal in KILL SEGV; do
 	exec 5<"$dir/mnt/model"
 	kill "-$signal" "$daemon"
 	wait_until "the mount of a daemon that got SIG$signal to go" not_mounted
+	wait_until "the end of a daemon that got SIG$signal" gone "$daemon"
 	wait_until "a word about it" grep -q "was killed; its mount was taken away" "$dir/log"
 	expect_status 1 cat /proc/self/fd/5
 	exec 5<&-
