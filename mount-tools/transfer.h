@@ -97,6 +97,7 @@ struct member {
 	char target[NAME_MAX + 1];
 	bool target_is_container; /* to be compared as one */
 	char other[NAME_MAX + 1]; /* where an earlier run may have left the other form; "": nowhere */
+	bool appeared;		  /* the target, from another run, after we had looked for it */
 	struct successor *successor;
 	struct outcome *out;
 };
@@ -146,6 +147,8 @@ bool member_failed(struct member *m, const char *fmt, ...) PRINTF_LIKE(2, 3);
 bool member_failed_errno(struct member *m, const char *what, int sys_errno);
 /* The same for the codec; reader may be NULL. A cancelled call leaves no note: it was not reached. */
 bool member_failed_wfs(struct member *m, const struct wfs_reader *reader, const struct wfs_error *err);
+/* The target's name was taken after we had looked; returns false. */
+bool member_appeared(struct member *m);
 /* Note something the user should know about a member that goes well. */
 void member_note(struct member *m, const char *fmt, ...) PRINTF_LIKE(2, 3);
 /* Tell the progress that the group's work so far is this. */

@@ -41,6 +41,12 @@ bool member_failed_wfs(struct member *m, const struct wfs_reader *reader, const 
 	return member_failed(m, "%s", reason);
 }
 
+bool member_appeared(struct member *m)
+{
+	m->appeared = true;
+	return member_failed(m, "%s appeared meanwhile: run again", m->target);
+}
+
 void member_note(struct member *m, const char *fmt, ...)
 {
 	va_list args;
@@ -151,7 +157,7 @@ static enum fill_result try_link(struct member *m)
 	if (is_linkless(ret))
 		return FILL_NO_GAIN;
 	if (ret == EEXIST)
-		member_failed(m, "%s appeared meanwhile: run again", m->target);
+		member_appeared(m);
 	else if (ret)
 		member_failed_errno(m, "cannot make the hard link", ret);
 	if (ret)
@@ -239,26 +245,10 @@ static void estimate_member(struct member *m)
 		m->out->action = m->t->in_place ? ACTION_KEPT : ACTION_COPIED;
 }
 
-/* One attempt. FILL_NO_GAIN: the group is not to be converted after all, try again as a copy. */
-static enum fill_result attempt_member(struct member *m)
+/* See what is there, and make what is not. */
+static enum fill_result make_present(struct member *m)
 {
 	const char *there = NULL;
-	/* Until something makes it smaller. */
-	m->out->raw_bytes = m->out->stored_bytes = (uint64_t)m->st.st_size;
-	if (!m->t->ops->classify(m))
-		return FILL_FAILED;
-	if (m->t->opts->dry_run) {
-		estimate_member(m);
-		return FILL_OK;
-	}
-	if (m->form == FORM_KEEP) {
-		m->out->action = ACTION_KEPT;
-		return FILL_OK;
-	}
-	if (m->t->in_place && has_writer(m->src_fd)) {
-		member_failed(m, "is open for writing in another program: left as it is");
-		return FILL_FAILED;
-	}
 	switch (member_present(m, &there)) {
 	case PRESENT_EQUAL:
 		m->out->action = ACTION_PRESENT;
@@ -280,6 +270,37 @@ static enum fill_result attempt_member(struct member *m)
 		break;
 	}
 	return place_target(m);
+}
+
+/* One attempt. FILL_NO_GAIN: the group is not to be converted after all, try again as a copy. */
+static enum fill_result attempt_member(struct member *m)
+{
+	enum fill_result result;
+	/* Until something makes it smaller. */
+	m->out->raw_bytes = m->out->stored_bytes = (uint64_t)m->st.st_size;
+	if (!m->t->ops->classify(m))
+		return FILL_FAILED;
+	if (m->t->opts->dry_run) {
+		estimate_member(m);
+		return FILL_OK;
+	}
+	if (m->form == FORM_KEEP) {
+		m->out->action = ACTION_KEPT;
+		return FILL_OK;
+	}
+	if (m->t->in_place && has_writer(m->src_fd)) {
+		member_failed(m, "is open for writing in another program: left as it is");
+		return FILL_FAILED;
+	}
+	result = make_present(m);
+	if (result == FILL_FAILED && m->appeared) {
+		/* Another run was faster: what it made may be what we want. */
+		m->out->action = ACTION_NONE;
+		m->out->note[0] = '\0';
+		m->group->failed = NULL;
+		result = make_present(m);
+	}
+	return result;
 }
 
 static void run_member(struct member *m)

@@ -76,7 +76,7 @@ static bool publish_locked(struct member *m, struct temp_file *temp)
 	if (!ret)
 		ret = temp_publish(temp, m->target, m->t->opts->force);
 	if (ret == EEXIST)
-		return member_failed(m, "%s appeared meanwhile: run again", m->target);
+		return member_appeared(m);
 	return !ret || member_failed_errno(m, "cannot finish the new file", ret);
 }
 
