@@ -1,5 +1,5 @@
 /* store_behind.c - see store_behind.h. A store is mostly mounted over itself: no path leads to it then, but its daemon
- * holds it open, and /proc shows that to root and to the daemon's own user. */
+ * holds it open, and /proc shows that to root. */
 #include "store_behind.h"
 #include "commands.h"
 #include "json_in.h"
@@ -89,9 +89,7 @@ char *store_behind_find(const char *path, struct store_behind *behind_ret)
 		goto out;
 	b->fd = open_store(pid, b->store);
 	if (b->fd < 0) {
-		why = xasprintf("its store %s is covered by the mount: do this as root or as the user who mounted it, "
-				"or unmount it first",
-				b->store);
+		why = xasprintf("its store %s is covered by the mount: do this as root, or unmount it first", b->store);
 		store_behind_free(b);
 		goto out;
 	}
