@@ -141,6 +141,7 @@ static bool decode_all(struct member *m, const struct wfs_reader *reader, struct
 	struct writer w = {.m = m, .fd = temp->fd, .hash = hash_thread_new()};
 	const struct wfs_head *head = &m->group->head;
 	uint8_t sha256[SHA256_BYTES];
+	char reason[REASON_BYTES];
 	struct wfs_error err = {0};
 	bool ok = wfs_reader_stream(reader, 0, head->raw_len, m->t->threads_per_job, write_piece, &w, &err) == WFS_OK;
 	if (ok) {
@@ -149,8 +150,13 @@ static bool decode_all(struct member *m, const struct wfs_reader *reader, struct
 		     member_failed(m, "the unpacked bytes do not have the original's SHA-256");
 		*damaged_ret = !ok;
 	} else {
-		member_failed_wfs(m, reader, &err);
 		*damaged_ret = err.status != WFS_CANCELLED && err.block != WFS_NO_BLOCK;
+		if (*damaged_ret) {
+			wfs_reason(reason, reader, &err);
+			member_failed(m, "%s", reason);
+		} else {
+			member_failed_wfs(m, reader, &err);
+		}
 	}
 	hash_thread_free(w.hash);
 	/* The trailing hole. */

@@ -181,7 +181,8 @@ void save_partial(struct member *m, const struct wfs_reader *reader, struct temp
 				reason, (unsigned long long)lost.bytes, (unsigned long long)m->group->head.raw_len,
 				partial, list);
 		else
-			member_failed(m, "%s, though no block is damaged; they are in %s", reason, partial);
+			member_failed(m, "%s, though every block has its hash; what they give is in %s", reason,
+				      partial);
 	}
 	lost_free(&lost);
 	free(reason);

@@ -99,8 +99,37 @@ if mount --bind ro ro 2>/dev/null && mount -o remount,ro,bind ro; then
 	trap cleanup EXIT
 fi
 
-mkdir kills
+# A disk that cannot read one copy any more, but takes it anew.
 cc -O1 -shared -fPIC -D_GNU_SOURCE -o torn.so "$tests/cli/torn.c" -ldl
+on_bad_disk()
+{
+	TORN_EIO=$1 LD_PRELOAD=$dir/torn.so weightfs "${@:2}"
+}
+while read -r bytes what; do
+	cp -p good.wfs bad.wfs
+	expect 1 "bad.wfs: degraded: $what is damaged" on_bad_disk "$bytes" verify bad.wfs
+	ok on_bad_disk "$bytes" verify --repair bad.wfs
+	says "bad.wfs: repaired: $what was written anew"
+	cmp -s bad.wfs good.wfs || fail "$what cannot be read: badly repaired"
+done <<-END
+	0-512 the head
+	4096-4097 the first copy of the metadata
+	$((size - 4097))-$((size - 4096)) the second copy of the metadata
+	$((size - 1))-$size the copy of the head at the end
+END
+# Not so a block of data: what it cost is told, what can be read is saved.
+expect 1 "bad.wfs: block 4 (bytes 196608 to 262143): cannot read a block: Input/output error" \
+	on_bad_disk 150000-150001 verify --repair bad.wfs
+says "lost: bytes 196608 to 262143"
+cmp -s bad.wfs good.wfs || fail "a block that cannot be read: changed"
+expect 1 "block 4 (bytes 196608 to 262143): cannot read a block: Input/output error; 65536 of 417880 bytes are lost, the rest is in eio.partial" \
+	on_bad_disk 150000-150001 unpack --keep-going bad.wfs -o eio
+{ head -c 196608 model && head -c 65536 /dev/zero && tail -c +262145 model; } | cmp - eio.partial || fail "what was saved"
+# All of it unreadable is no verdict on what it holds.
+expect 1 "bad.wfs: cannot read head or tail: Input/output error" on_bad_disk "0-$size" verify --repair bad.wfs
+cmp -s bad.wfs good.wfs || fail "an unreadable file: changed"
+
+mkdir kills
 "$WFS_PYTHON" "$tests/cli/repair_kills.py" "$WFS_BIN/weightfs" "$dir/torn.so" good.wfs model kills "${WFS_REPAIR_POINTS:-26}" \
 	>"$out" 2>&1 || fail "kills: $(tail -n 5 "$out")"
 [ -z "${WFS_REPAIR_POINTS-}" ] || cat "$out"
