@@ -24,6 +24,7 @@ import wfsfile  # noqa: E402
 
 HEAD = 4096
 BATCH = 250
+LEVELS = ("default", "max", "fast")
 TIMEOUT = 600  # seconds for a batch: reached only by a hang
 
 
@@ -260,10 +261,23 @@ def batch(weightfs, folder, subjects, raw, count, rng, counts):
     assert not left, left
 
 
+def take_apart(weightfs, folder, level):
+    """The containers of the three models."""
+    subjects = []
+    for number in (1, 2, 3):
+        path = os.path.join(folder, f"model{number}")
+        run(weightfs, "pack", "-q", "--force", "--level", level, "--block-size", "64k", path, "-o", path + ".wfs")
+        with open(path + ".wfs", "rb") as file:
+            subjects.append(Subject(file.read()))
+    kinds = {kind for _, _, kind, *_ in wfsfile.Container(subjects[0].data).regions}
+    assert kinds == {wfsfile.CODED, wfsfile.FILL, wfsfile.COPY} and len(subjects[0].blocks) > 5, kinds
+    return subjects
+
+
 def main():
     weightfs, folder, count, seed = sys.argv[1], sys.argv[2], int(sys.argv[3]), int(sys.argv[4])
     rng = random.Random(seed)
-    subjects, raws = [], []
+    raws = []
     for number in (1, 2, 3):
         path = os.path.join(folder, f"model{number}")
         raws.append(make_model(path, number))
@@ -272,16 +286,10 @@ def main():
     past[100000:250000] = raws[1][100000:250000]
     with open(os.path.join(folder, "model2"), "wb") as file:
         file.write(past)
-    for number in (1, 2, 3):
-        path = os.path.join(folder, f"model{number}")
-        run(weightfs, "pack", "-q", "--block-size", "64k", path, "-o", path + ".wfs")
-        with open(path + ".wfs", "rb") as file:
-            subjects.append(Subject(file.read()))
-    kinds = {kind for _, _, kind, *_ in wfsfile.Container(subjects[0].data).regions}
-    assert kinds == {wfsfile.CODED, wfsfile.FILL, wfsfile.COPY} and len(subjects[0].blocks) > 5, kinds
+    subjects = [take_apart(weightfs, folder, level) for level in LEVELS]
     counts = collections.Counter()
     for begin in range(0, count, BATCH):
-        batch(weightfs, folder, subjects, raws[0], min(BATCH, count - begin), rng, counts)
+        batch(weightfs, folder, subjects[begin // BATCH % len(LEVELS)], raws[0], min(BATCH, count - begin), rng, counts)
     repaired = counts.pop(("", "repaired"), 0)
     ends = collections.Counter()
     for (kind, ended), nr in sorted(counts.items()):

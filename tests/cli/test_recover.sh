@@ -6,7 +6,7 @@
 
 cd "$dir"
 mkdir campaign
-"$WFS_PYTHON" "$tests/cli/campaign.py" "$WFS_BIN/weightfs" campaign "${WFS_CAMPAIGN:-500}" "${WFS_SEED:-1}" >"$out" 2>&1 ||
+"$WFS_PYTHON" "$tests/cli/campaign.py" "$WFS_BIN/weightfs" campaign "${WFS_CAMPAIGN:-750}" "${WFS_SEED:-1}" >"$out" 2>&1 ||
 	fail "the campaign: $(tail -n 15 "$out")"
 [ -z "${WFS_CAMPAIGN-}" ] || cat "$out"
 rm -r campaign
