@@ -209,12 +209,9 @@ static bool prove(struct member *m, const struct temp_file *temp, const struct w
 	struct wfs_error err = {0};
 	struct wfs_info info;
 	bool ok = false;
-	int ret = file_settle(temp->fd), fd;
-	if (ret)
-		return member_failed_errno(m, "cannot write the container", ret);
-	fd = tree_open_file(temp->dir_fd, temp->name);
+	int fd = temp_reopen(temp);
 	if (fd < 0)
-		return member_failed_errno(m, "cannot read the new container back", errno);
+		return member_failed_errno(m, "cannot write the container and read it back", errno);
 	if (wfs_reader_open(fd, &opts, &reader, &err) == WFS_OK &&
 	    wfs_reader_verify(reader, m->t->threads_per_job, on_progress, &progress, &err) == WFS_OK) {
 		wfs_reader_info(reader, &info);

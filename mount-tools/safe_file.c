@@ -81,11 +81,16 @@ static int lock_file(int fd, short type)
 	return errno == EACCES ? EAGAIN : errno;
 }
 
+static bool same_inode(const struct stat *a, const struct stat *b)
+{
+	return a->st_dev == b->st_dev && a->st_ino == b->st_ino;
+}
+
 bool file_is_named(int fd, int dir_fd, const char *name)
 {
 	struct stat open_file, named;
 	return !fstat(fd, &open_file) && !fstatat(dir_fd, name, &named, AT_SYMLINK_NOFOLLOW) &&
-	       open_file.st_dev == named.st_dev && open_file.st_ino == named.st_ino;
+	       same_inode(&open_file, &named);
 }
 
 int temp_create(struct temp_file *t, int dir_fd, const char *for_name)
@@ -127,6 +132,23 @@ int name_lock(struct temp_file *lock, int dir_fd, const char *name)
 			nanosleep(&pause, NULL);
 	}
 	return EAGAIN;
+}
+
+int temp_reopen(const struct temp_file *t)
+{
+	struct stat written, opened;
+	int ret = file_settle(t->fd), fd;
+	if (ret) {
+		errno = ret;
+		return -1;
+	}
+	fd = openat(t->dir_fd, t->name, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
+	if (fd >= 0 && (fstat(t->fd, &written) || fstat(fd, &opened) || !same_inode(&written, &opened))) {
+		close(fd);
+		errno = ESTALE;
+		return -1;
+	}
+	return fd;
 }
 
 void temp_discard(struct temp_file *t)

@@ -20,6 +20,9 @@ struct temp_file {
 
 /* Create a temporary, readable by its owner only, for a file that will be called for_name. */
 int temp_create(struct temp_file *t, int dir_fd, const char *for_name) MUST_CHECK;
+/* Have all of it on the disk and out of the page cache (file_settle), and open it anew for reading: what is read comes
+ * from the disk. Returns a descriptor, or -1 with errno; ESTALE: another file took its name. */
+int temp_reopen(const struct temp_file *t) MUST_CHECK;
 /* Give the file its name, and the directory the news, durably. Without replace an existing name is EEXIST and keeps
  * what it has. The content must have been fsynced. t is closed by success only. */
 int temp_publish(struct temp_file *t, const char *name, bool replace) MUST_CHECK;

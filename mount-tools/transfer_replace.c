@@ -93,18 +93,22 @@ bool member_publish(struct member *m, struct temp_file *temp)
 	return ok;
 }
 
+static bool stopped(void *ctx)
+{
+	return transfer_stopped(ctx);
+}
+
 bool member_prove_plain(struct member *m, const struct temp_file *temp)
 {
 	uint8_t sha256[SHA256_BYTES];
-	int ret = file_settle(temp->fd), fd;
-	if (ret)
-		return member_failed_errno(m, "cannot write the file", ret);
-	fd = tree_open_file(temp->dir_fd, temp->name);
-	ret = fd < 0 ? errno : sha256_file(fd, sha256, NULL, NULL);
+	int fd = temp_reopen(temp), ret;
+	ret = fd < 0 ? errno : sha256_file(fd, sha256, stopped, m->t);
 	if (fd >= 0)
 		close(fd);
+	if (ret == ECANCELED)
+		return false;
 	if (ret)
-		return member_failed_errno(m, "cannot read the new file back, left as it is", ret);
+		return member_failed_errno(m, "cannot write the file and read it back, left as it is", ret);
 	if (memcmp(sha256, m->group->head.sha256, SHA256_BYTES) != 0)
 		return member_failed(m, "the new file does not read back as it was written: left as it is");
 	return true;

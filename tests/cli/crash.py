@@ -1,8 +1,9 @@
-"""crash.py DIR POINTS [SCENARIO...]: pack and unpack are killed, lose power, get errors from the disk, or their source
-changes, at every step that they take (POINTS 0) or at so many of each kind; what must hold is checked each time.
+"""crash.py DIR POINTS [SCENARIO...]: pack and unpack are killed, interrupted, lose power, get errors from the disk, or
+their source changes, at every step that they take (POINTS 0) or at so many of each kind; what must hold is checked each
+time.
 
 Killed: each original is there, itself or in a container that gives its bytes; the same command run again finishes, and
-leaves exactly what a run that was not killed leaves.
+leaves exactly what a run that was not killed leaves. Interrupted: that, and no temporary stays even before.
 Power lost: the same of every tree that the disk may hold then, by the least that POSIX promises: content is durable
 once its file is fsynced, a name once its directory is; of what is not, any part may be there or not."""
 import itertools
@@ -213,6 +214,19 @@ class Crash:
                     return "right"
                 self.attempt(f"kill -9: {name}", f"{action} at step {at}, {found[at - 1]}{f', the next run at {second}' * again}", trial)
 
+    def interrupts(self, name, scenario):
+        found = self.count(scenario)
+        for at in spread(len(found), self.most):
+            def trial():
+                scenario.start_in(self.tree)
+                status, said = scenario.run(self.tree, at=at, action="interrupt")
+                if status != -signal.SIGINT:
+                    raise Wrong(f"status {status}, not ended by SIGINT: {said}")
+                self.check(scenario, self.tree, temporaries=False)
+                self.finishes(scenario, self.tree)
+                return "right"
+            self.attempt(f"SIGINT: {name}", f"at step {at}, {found[at - 1]}", trial)
+
     def power(self, name, scenario):
         nr = len(self.count(scenario))
         states = 3 if self.most else 6
@@ -308,6 +322,8 @@ def main():
         if sys.argv[3:] and name not in sys.argv[3:]:
             continue
         crash.kills(name, scenario)
+        if not most or name in ("pack in place, 4 threads", "unpack -o"):
+            crash.interrupts(name, scenario)
         if "threads" not in name and not scenario.user:
             crash.power(name, scenario)
         # In the short form where the least is the same elsewhere.

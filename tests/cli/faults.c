@@ -4,7 +4,7 @@
  * FAULT_ROOT: only calls on what lies beneath this real path count.
  * FAULT_CALLS: their names, each between commas (",fsync,unlink,"); unset: all but open, pread and forget.
  * FAULT_AT: the number of the call at which it happens, before the call; "5+": at each from there on.
- * FAULT_ACTION: kill; torn (a write does its first half, then kill); stop; run (FAULT_COMMAND); or an errno.
+ * FAULT_ACTION: kill; torn (a write does its first half, then kill); stop; interrupt; run (FAULT_COMMAND); or an errno.
  * FAULT_LACKS: what the file system shall not have: "noreplace" (of renameat2, like NFS), "locks", "sync" (syncing does
  *	nothing, for speed where nothing depends on it).
  * FAULT_LOG: a line for each counted call, and one for each that changed or synced something; crash.py reads them.
@@ -144,6 +144,8 @@ static int step(const char *call, const char *what, void (*torn)(void *ctx), voi
 		die();
 	if (!strcmp(faults.action, "stop"))
 		raise(SIGSTOP);
+	if (!strcmp(faults.action, "interrupt"))
+		kill(getpid(), SIGINT);
 	if (!strcmp(faults.action, "run"))
 		(void)!system(faults.command);
 	return 0;

@@ -135,6 +135,8 @@ def start(root, arguments, log=None, user=None, **faults):
             os.chmod(log, 0o666)
         environment["FAULT_LOG"] = log
     more = dict(user=user, group=user, extra_groups=[]) if user else {}
+    # A shell's background job ignores it.
+    signal.signal(signal.SIGINT, signal.default_int_handler)
     return subprocess.Popen([WEIGHTFS, *arguments], env=environment, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE,
                             **more)
 
@@ -147,7 +149,7 @@ def finish(process):
         process.kill()
         process.communicate()
         raise Wrong("hangs") from None
-    if process.returncode < 0 and process.returncode != -signal.SIGKILL:
+    if process.returncode < 0 and process.returncode not in (-signal.SIGKILL, -signal.SIGINT):
         raise Wrong(f"crashed: {signal.Signals(-process.returncode).name}")
     return process.returncode, said.decode()
 
