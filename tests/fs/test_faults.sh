@@ -151,7 +151,11 @@ rm "$dir/faults"
 mount_logged "$dir/log" "$dir/bad" "$dir/mnt" -o io_timeout=1,entry_timeout=0
 cmp "$a" "$dir/mnt/model" || fail "before the store dies"
 kill -KILL "$slow"
-wait_until "the end of the store" eval '! stat "$dir/bad" 2>/dev/null'
+store_is_dead()
+{
+	! stat "$dir/bad" 2>/dev/null
+}
+wait_until "the end of the store" store_is_dead
 fails 'input/output error' cat "$dir/mnt/many100"
 expect_status 1 weightfs mount "$dir/files" "$dir/mnt"
 is_mounted "$dir/mnt" || fail "a mount whose store is gone was taken away: $(cat "$dir/err")"
