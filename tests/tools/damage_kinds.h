@@ -274,9 +274,9 @@ static inline size_t cut_at(const struct original *o, uint64_t nr, uint64_t coun
 			   o->head.payload_off + o->head.payload_len,
 			   o->head.payload_off + o->head.payload_len + o->head.meta_len,
 			   o->comp.len - 1};
-	u64 at = end[nr / 2 % WFS_ARRAY_LEN(end)] + test_rand_below(rng, 3);
+	u64 at = end[test_rand_below(rng, WFS_ARRAY_LEN(end))] + test_rand_below(rng, 3);
 
-	if (nr % 2)
+	if (test_rand_below(rng, 2))
 		return spread(o->comp.len, nr, count, rng);
 	return (size_t)(at ? WFS_MIN(at - 1, (u64)o->comp.len - 1) : 0);
 }
