@@ -6,7 +6,7 @@
 command -v openssl >/dev/null || skip "there is no openssl command to make keys"
 
 cd "$dir"
-kills=${WFS_SIGN_KILLS:-12} # of each kind
+kills=${WFS_SIGN_KILLS:-8} # of each kind
 manifest=.weightfs-manifest
 openssl genpkey -algorithm ed25519 -out key.pem 2>/dev/null
 openssl pkey -in key.pem -pubout -out pub.pem
