@@ -14,8 +14,8 @@
  *                           |   |
  *                         arena cache     decoded blocks, and all large buffers
  *
- * A mount with -o pubkey shows what signed.c finds in the manifest: store asks it for names; file, fetch and ops whether
- * what they have is what was signed.
+ * A mount with -o pubkey shows what signed.c finds in the manifest: store asks it for names; file, fetch and ops
+ * whether what they have is what was signed.
  *
  * Threads: libfuse's (they do whole requests), the decode workers, those that decode ahead, the watchdog, the closer of
  * kept files, the statistics server, and the main thread, which waits for signals. No lock is held during a system call
