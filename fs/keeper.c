@@ -65,7 +65,8 @@ static void serve(struct guard *g)
 			break;
 		if (r.what == UNMOUNT) {
 			int err = take_away(g);
-			n = send(KEEPER_FD, &err, sizeof(err), MSG_NOSIGNAL);
+			if (send(KEEPER_FD, &err, sizeof(err), MSG_NOSIGNAL) != sizeof(err))
+				break; /* nobody is left who asks */
 			continue;
 		}
 		g->armed = r.what == GUARD;

@@ -298,7 +298,7 @@ static int serve(struct serving *s, const sigset_t *wait)
 {
 	struct wfsd *d = s->d;
 	bool ready;
-	int sig, ret;
+	int ret;
 
 	ret = state_new(d) ? pthread_create(&s->loop, NULL, loop, s) : ENOMEM;
 	if (ret) {
@@ -308,11 +308,9 @@ static int serve(struct serving *s, const sigset_t *wait)
 	}
 	ready = become_ready(s);
 	if (ready) {
-		sig = wait_for_end(s, wait);
+		int sig = wait_for_end(s, wait);
 		wfsd_log(&d->log, WFSD_INFO, "%s: %s", d->mount_path, sig == ENDED ? "unmounted" : "stopping");
 		wfsd_notify("STOPPING=1");
-	} else {
-		sig = 0;
 	}
 	if (!atomic_load(&s->loop_ended))
 		end_loop(s);

@@ -16,7 +16,8 @@
 static bool is_alive(const struct wfsd_session *s)
 {
 	struct pollfd device = {.fd = fuse_session_fd(s->fuse), .events = POLLIN};
-	return poll(&device, 1, 0) >= 0 && !(device.revents & (POLLERR | POLLNVAL));
+	/* -1 after wfsd_session_unmount */
+	return device.fd >= 0 && poll(&device, 1, 0) >= 0 && !(device.revents & (POLLERR | POLLNVAL));
 }
 
 /* Returns whether the mount lived. */
