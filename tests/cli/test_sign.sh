@@ -278,6 +278,14 @@ mkfifo w/pipe
 expect 1 "w/pipe: is neither file" weightfs sign w --key key.pem
 rm w/pipe
 
+# A new container that does not fit leaves the old one and no manifest.
+mkdir small
+cp -p before/one.wfs small
+# shellcheck disable=SC2016 # for the inner shell
+expect 1 "small/one.wfs: cannot write the container: File too large" \
+	bash -c 'trap "" XFSZ; ulimit -f 100; exec "$0" sign small --key key.pem' "$WFS_BIN/weightfs"
+cmp small/one.wfs before/one.wfs && [ "$(ls -A small)" = one.wfs ] || fail "no room: $(ls -A small)"
+
 # ---- others at work ----
 
 # while_packing: sign while a pack that is at work stands still.
