@@ -162,12 +162,14 @@ $(BUILD)/tests/bench/null_daemon: $(call objects,tests/bench/null_*.c) $(BUILD)/
 # With FUZZ=1 (set by `make fuzz`) libFuzzer drives the targets, else replay.c runs them over the files given.
 ifeq ($(FUZZ),1)
 $(FUZZERS): LDFLAGS += -fsanitize=fuzzer
-$(FUZZERS): %: %.o $(BUILD)/libwfs.a
-	$(link) $(CODEC_LIBS)
 else
-$(FUZZERS): %: %.o $(BUILD)/tests/fuzz/replay.o $(BUILD)/libwfs.a
-	$(link) $(CODEC_LIBS)
+FUZZ_MAIN := $(BUILD)/tests/fuzz/replay.o
 endif
+FS_FUZZERS := $(filter %/fuzz_opts,$(FUZZERS))
+$(FS_FUZZERS): %: %.o $(FUZZ_MAIN) $(BUILD)/fs.a $(BUILD)/libwfs.a
+	$(link) $(FUSE_LIBS) $(CODEC_LIBS)
+$(filter-out $(FS_FUZZERS),$(FUZZERS)): %: %.o $(FUZZ_MAIN) $(BUILD)/libwfs.a
+	$(link) $(CODEC_LIBS)
 
 # ---- check --------------------------------------------------------------------------------------------------------
 

@@ -154,6 +154,8 @@ static enum wfs_status decode_grid(const struct wfs_coder *coder, const struct w
 	status = decode_codes(coder, tables, kernels, &v, raw + cut.head, scratch, reason_ret);
 	if (status != WFS_OK)
 		return status;
+	/* Expansion looks up whole vectors of codes; what they give beyond the last word is dropped. */
+	memset(scratch->code + v.n, 0, WFS_GRID_CODE_SLACK);
 	reason = wfs_grid_scales(&v, tables->grid, kernels->grid_scales, scratch->scale);
 	if (reason) {
 		*reason_ret = reason;

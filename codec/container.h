@@ -1,4 +1,5 @@
-/* container.h - an open container in memory. Private to container_read.c, meta_read.c, reader.c, stream.c, reencode.c.
+/* container.h - an open container in memory. Private to container_*.c, meta_read.c, reader.c, stream.c, reencode.c and
+ * manifest_check.c.
  *
  * Everything here was checked at open against FORMAT.md section 1 and never changes afterwards: look-ups trust it.
  * A block costs 14 bytes: its hash, its offset relative to its group's, its coder selector.
@@ -8,6 +9,8 @@
 
 #include "block.h"
 #include "wfs_format.h"
+
+#include <openssl/evp.h>
 
 /* Blocks of a group share a 64-bit payload offset; their own are relative to it. 4095 lengths of at most 2^20 bytes
  * stay below 2^32. */
@@ -40,10 +43,14 @@ struct wfs_reader {
 	struct wfs_wide_decode_pool **wide_pool;
 	struct wfs_grid_values *grid;
 
-	u64 *group_off;	  /* payload offset of every group's first block */
-	u32 *rel_off;	  /* nr_blocks + 1 */
-	u64 *hash;	  /* nr_blocks */
-	u16 *selector;	  /* nr_blocks: 0 the region's default coder, else coder - 1 */
+	u64 *group_off; /* payload offset of every group's first block */
+	u32 *rel_off;	/* nr_blocks + 1 */
+	u64 *hash;	/* nr_blocks */
+	u16 *selector;	/* nr_blocks: 0 the region's default coder, else coder - 1 */
+	bool has_sha256, check_sha256;
+	u8 *block_sha256; /* nr_blocks times 32 bytes; NULL without check_sha256, as the next */
+	EVP_MD *sha256;	  /* looked up once: a look-up takes locks */
+	u8 meta_sha256[WFS_SHA256_BYTES];
 	u64 memory_bytes; /* all of the above */
 };
 
@@ -85,7 +92,9 @@ void wfs_block_of_region(const struct wfs_reader *r, u64 region, u64 index, stru
 /* Bytes that wfs_reader_read may need beside the caller's: one block's stored bytes and one whole decoded block. */
 struct wfs_read_buffers {
 	u8 comp[WFS_MAX_BLOCK], raw[WFS_MAX_BLOCK];
+	u64 block; /* what raw holds, or WFS_NO_BLOCK: many short copies of one block decode it once */
 };
+struct wfs_read_buffers *wfs_read_buffers_new(void);
 /* wfs_reader_read with the caller's buffers. */
 enum wfs_status wfs_reader_read_with(const struct wfs_reader *reader, u64 off, u8 *buf, size_t len,
 				     struct wfs_scratch *scratch, struct wfs_read_buffers *buffers,

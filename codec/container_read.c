@@ -152,6 +152,15 @@ enum wfs_status wfs_meta_load(const struct wfs_reader *reader, u8 **meta_ret, bo
 	return WFS_OK;
 }
 
+/* Of the very bytes that will be parsed: the two copies may differ where someone has made their XXH3 equal. */
+static enum wfs_status hash_meta(struct wfs_reader *r, const u8 *meta, struct wfs_error *err)
+{
+	r->sha256 = EVP_MD_fetch(NULL, "SHA256", NULL);
+	if (!r->sha256 || EVP_Digest(meta, (size_t)r->head.meta_len, r->meta_sha256, NULL, r->sha256, NULL) != 1)
+		return wfs_fail(err, WFS_NO_MEMORY, "cannot compute SHA-256");
+	return WFS_OK;
+}
+
 enum wfs_status wfs_reader_open(int fd, const struct wfs_reader_opts *opts, struct wfs_reader **reader_ret,
 				struct wfs_error *err)
 {
@@ -167,6 +176,7 @@ enum wfs_status wfs_reader_open(int fd, const struct wfs_reader_opts *opts, stru
 	if (!r)
 		return wfs_fail(err, WFS_NO_MEMORY, "out of memory for the reader");
 	r->fd = fd;
+	r->check_sha256 = opts && opts->check_sha256;
 	r->cpu = cpu == WFS_CPU_AUTO ? wfs_cpu_best() : cpu;
 	r->kernels = wfs_kernels_for(r->cpu);
 	r->memory_bytes = sizeof(*r);
@@ -183,6 +193,8 @@ enum wfs_status wfs_reader_open(int fd, const struct wfs_reader_opts *opts, stru
 		goto out;
 	}
 	status = wfs_meta_load(r, &meta, &r->meta_from_copy_b, err);
+	if (status == WFS_OK && r->check_sha256)
+		status = hash_meta(r, meta, err);
 	if (status == WFS_OK)
 		status = wfs_meta_parse(r, meta, (size_t)r->head.meta_len, err);
 	if (status == WFS_OK) {
@@ -212,6 +224,8 @@ void wfs_reader_free(struct wfs_reader *reader)
 	free(reader->rel_off);
 	free(reader->hash);
 	free(reader->selector);
+	free(reader->block_sha256);
+	EVP_MD_free(reader->sha256);
 	free(reader);
 }
 
@@ -227,5 +241,7 @@ void wfs_reader_info(const struct wfs_reader *reader, struct wfs_info *info_ret)
 		.truncated = reader->file_size < reader->head.file_len,
 		.cpu = reader->cpu,
 		.memory_bytes = reader->memory_bytes,
+		.has_sha256 = reader->has_sha256,
 	};
+	memcpy(info_ret->meta_sha256, reader->meta_sha256, sizeof(info_ret->meta_sha256));
 }

@@ -12,14 +12,15 @@
 
 enum { LZ4_LEVEL = 9 };
 
-bool wfs_columns_new(struct wfs_columns *columns, u64 nr_blocks)
+bool wfs_columns_new(struct wfs_columns *columns, u64 nr_blocks, bool sha256)
 {
 	*columns = (struct wfs_columns){
 		calloc(nr_blocks + 1, sizeof(u32)),
 		calloc(nr_blocks + 1, sizeof(u16)),
 		calloc(nr_blocks + 1, sizeof(u64)),
+		sha256 ? calloc(nr_blocks + 1, WFS_SHA256_BYTES) : NULL,
 	};
-	return columns->comp_len && columns->selector && columns->hash;
+	return columns->comp_len && columns->selector && columns->hash && (!sha256 || columns->sha256);
 }
 
 void wfs_columns_free(struct wfs_columns *columns)
@@ -27,6 +28,7 @@ void wfs_columns_free(struct wfs_columns *columns)
 	free(columns->comp_len);
 	free(columns->selector);
 	free(columns->hash);
+	free(columns->sha256);
 }
 
 /* ---- sections ---- */
@@ -151,9 +153,18 @@ static bool set_hashes(struct section *s, const struct wfs_columns *columns, u64
 	return section_set(s, WFS_SECTION_HASHES, raw, nr * WFS_HASH_BYTES, false);
 }
 
+static bool set_sha256(struct section *s, const struct wfs_columns *columns, u64 nr)
+{
+	u8 *raw = malloc(nr * WFS_SHA256_BYTES + 1);
+
+	if (raw)
+		memcpy(raw, columns->sha256, nr * WFS_SHA256_BYTES);
+	return section_set(s, WFS_SECTION_SHA256, raw, nr * WFS_SHA256_BYTES, false);
+}
+
 /* ---- metadata ---- */
 
-enum { NR_COLUMNS = 3, MAX_SECTIONS = 8 };
+enum { NR_COLUMNS = 3, MAX_SECTIONS = 9 };
 
 static u64 directory_len(int nr_sections)
 {
@@ -189,18 +200,21 @@ static bool set_back(struct section *s, const struct wfs_plan *plan, int *nr)
 static bool set_columns(struct section *s, const struct wfs_columns *columns, u64 nr_blocks, int *nr)
 {
 	return set_lengths(&s[(*nr)++], columns, nr_blocks) && set_selectors(&s[(*nr)++], columns, nr_blocks) &&
-	       set_hashes(&s[(*nr)++], columns, nr_blocks);
+	       set_hashes(&s[(*nr)++], columns, nr_blocks) &&
+	       (!columns->sha256 || set_sha256(&s[(*nr)++], columns, nr_blocks));
 }
 
-enum wfs_status wfs_meta_bound(const struct wfs_plan *plan, u64 *meta_len_ret, struct wfs_error *err)
+enum wfs_status wfs_meta_bound(const struct wfs_plan *plan, bool sha256, u64 *meta_len_ret, struct wfs_error *err)
 {
+	const u64 block_bytes =
+		WFS_LENGTH_PLANES + WFS_SELECTOR_PLANES + WFS_HASH_BYTES + (sha256 ? WFS_SHA256_BYTES : 0);
 	struct section s[MAX_SECTIONS] = {0};
 	int nr = 0;
 	bool good = set_front(s, plan, &nr) && set_back(s, plan, &nr);
 
 	if (good)
-		*meta_len_ret = directory_len(nr + NR_COLUMNS) + bodies_len(s, nr) +
-				plan->nr_blocks * (WFS_LENGTH_PLANES + WFS_SELECTOR_PLANES + WFS_HASH_BYTES);
+		*meta_len_ret =
+			directory_len(nr + NR_COLUMNS + sha256) + bodies_len(s, nr) + plan->nr_blocks * block_bytes;
 	sections_free(s, nr);
 	return good ? WFS_OK : wfs_fail(err, WFS_NO_MEMORY, "out of memory for the metadata");
 }
@@ -244,11 +258,11 @@ static enum wfs_status write_at(const struct wfs_container_writer *w, const void
 	return sys_errno ? wfs_fail_io(err, sys_errno, "cannot write the container") : WFS_OK;
 }
 
-enum wfs_status wfs_container_start(struct wfs_container_writer *w, int fd, const struct wfs_plan *plan,
+enum wfs_status wfs_container_start(struct wfs_container_writer *w, int fd, const struct wfs_plan *plan, bool sha256,
 				    struct wfs_error *err)
 {
 	u64 reserved;
-	enum wfs_status status = wfs_meta_bound(plan, &reserved, err);
+	enum wfs_status status = wfs_meta_bound(plan, sha256, &reserved, err);
 
 	if (status == WFS_OK)
 		*w = (struct wfs_container_writer){fd, plan, WFS_HEAD_BYTES + reserved, 0};
@@ -265,45 +279,51 @@ enum wfs_status wfs_container_append(struct wfs_container_writer *w, const void 
 	return status;
 }
 
+enum wfs_status wfs_container_frame(const struct wfs_container_writer *w, struct wfs_disk_head *d, const u8 *meta,
+				    struct wfs_error *err)
+{
+	u64 reserved = w->payload_off - WFS_HEAD_BYTES, copy_b = w->payload_off + w->payload_len;
+	enum wfs_status status;
+
+	memcpy(d->magic, wfs_magic, sizeof(d->magic));
+	d->major = WFS_MAJOR;
+	d->minor = WFS_MINOR;
+	d->file_len = copy_b + d->meta_len + WFS_HEAD_BYTES;
+	d->payload_off = w->payload_off;
+	d->payload_len = w->payload_len;
+	d->meta_xxh = wfs_hash64(WFS_CPU_SCALAR, meta, (size_t)d->meta_len);
+	d->head_xxh = wfs_hash64(WFS_CPU_SCALAR, d, offsetof(struct wfs_disk_head, head_xxh));
+	status = write_at(w, meta, (size_t)d->meta_len, copy_b, err);
+	if (status == WFS_OK)
+		status = write_at(w, d, sizeof(*d), copy_b + d->meta_len, err);
+	if (status == WFS_OK)
+		status = write_at(w, meta, (size_t)reserved, WFS_HEAD_BYTES, err);
+	if (status == WFS_OK)
+		status = write_at(w, d, sizeof(*d), 0, err);
+	return status;
+}
+
 enum wfs_status wfs_container_finish(struct wfs_container_writer *w, const struct wfs_columns *columns,
 				     const struct wfs_encode_opts *opts, const u8 sha256[WFS_SHA256_BYTES],
 				     u64 *file_len_ret, struct wfs_error *err)
 {
-	u64 meta_len = 0, reserved = w->payload_off - WFS_HEAD_BYTES, copy_b = w->payload_off + w->payload_len;
+	u64 meta_len = 0, reserved = w->payload_off - WFS_HEAD_BYTES;
 	u8 *meta = meta_build(w->plan, columns, reserved, &meta_len);
 	struct wfs_disk_head d = {
-		.major = WFS_MAJOR,
-		.minor = WFS_MINOR,
 		.raw_len = w->plan->raw_len,
 		.mtime_sec = opts->mtime_sec,
 		.mtime_nsec = opts->mtime_nsec,
 		.block_log2 = (u8)w->plan->block_log2,
-		.file_len = copy_b + meta_len + WFS_HEAD_BYTES,
-		.payload_off = w->payload_off,
-		.payload_len = w->payload_len,
 		.meta_len = meta_len,
 	};
 	enum wfs_status status;
 
 	if (!meta)
 		return wfs_fail(err, WFS_NO_MEMORY, "out of memory for the metadata");
-	if (meta_len > reserved) {
-		status = wfs_fail(err, WFS_BUG, "the metadata is larger than its bound");
-		goto out;
-	}
-	memcpy(d.magic, wfs_magic, sizeof(d.magic));
 	memcpy(d.sha256, sha256, sizeof(d.sha256));
-	d.meta_xxh = wfs_hash64(WFS_CPU_SCALAR, meta, (size_t)meta_len);
-	d.head_xxh = wfs_hash64(WFS_CPU_SCALAR, &d, offsetof(struct wfs_disk_head, head_xxh));
-	status = write_at(w, meta, (size_t)meta_len, copy_b, err);
-	if (status == WFS_OK)
-		status = write_at(w, &d, sizeof(d), copy_b + meta_len, err);
-	if (status == WFS_OK)
-		status = write_at(w, meta, (size_t)reserved, WFS_HEAD_BYTES, err);
-	if (status == WFS_OK)
-		status = write_at(w, &d, sizeof(d), 0, err);
+	status = meta_len > reserved ? wfs_fail(err, WFS_BUG, "the metadata is larger than its bound")
+				     : wfs_container_frame(w, &d, meta, err);
 	*file_len_ret = d.file_len;
-out:
 	free(meta);
 	return status;
 }

@@ -5,7 +5,7 @@
  *
  * A window is 1 MiB of the file at a multiple of 1 MiB: blocks are cut there whatever their size, so that windows are
  * independent and the result does not depend on which thread takes which. Memory is the ring, the plan's tables and 14
- * bytes a block. The first failure stops everybody; the writer joins all threads before it returns.
+ * bytes a block, 46 with SHA-256. The first failure stops everybody; the writer joins all threads before it returns.
  */
 #include "block_choose.h"
 #include "checksum.h"
@@ -133,8 +133,8 @@ static void *hasher_main(void *arg)
 /* ---- workers ---- */
 
 /* Blocks of one coded region inside the window; they go behind the slot's blocks so far. */
-static void encode_blocks(struct encode *e, struct wfs_chooser *chooser, struct slot *slot, u64 region, u64 from,
-			  u64 end)
+static enum wfs_status encode_blocks(struct encode *e, struct wfs_chooser *chooser, struct slot *slot, u64 region,
+				     u64 from, u64 end, struct wfs_error *err)
 {
 	const struct wfs_disk_region *g = &e->plan->region[region];
 	unsigned log2 = e->plan->block_log2;
@@ -150,7 +150,12 @@ static void encode_blocks(struct encode *e, struct wfs_chooser *chooser, struct 
 		e->columns.comp_len[index] = choice.comp_len;
 		e->columns.selector[index] = choice.selector;
 		e->columns.hash[index] = wfs_hash64(e->opts->cpu, raw, (size_t)(next - from));
+		if (e->columns.sha256 &&
+		    EVP_Digest(raw, (size_t)(next - from), e->columns.sha256 + index * WFS_SHA256_BYTES, NULL,
+			       EVP_sha256(), NULL) != 1)
+			return wfs_fail(err, WFS_NO_MEMORY, "cannot compute SHA-256");
 	}
+	return WFS_OK;
 }
 
 /* What the plan says of bytes without blocks must be true of those that were read now. buf: a window. */
@@ -188,7 +193,7 @@ static enum wfs_status encode_window(struct encode *e, struct wfs_chooser *choos
 
 		part_end = WFS_MIN(g->start + g->len, end);
 		if (g->kind == WFS_REGION_CODED)
-			encode_blocks(e, chooser, slot, region, from, part_end);
+			status = encode_blocks(e, chooser, slot, region, from, part_end, err);
 		else
 			status = check_repeat(e, g, slot->raw + from % WINDOW, from, part_end, buf, err);
 	}
@@ -358,7 +363,7 @@ static enum wfs_status encode_all(struct encode *e, struct wfs_encode_result *re
 	e->nr_slots = (unsigned)WFS_MIN((u64)nr_workers * 2 + 4, WFS_MAX(e->nr_windows, 1));
 	e->slot = malloc(e->nr_slots * sizeof(*e->slot));
 	e->sha256 = EVP_MD_CTX_new();
-	if (!wfs_columns_new(&e->columns, e->plan->nr_blocks) || !e->slot || !e->sha256 ||
+	if (!wfs_columns_new(&e->columns, e->plan->nr_blocks, e->opts->block_sha256) || !e->slot || !e->sha256 ||
 	    EVP_DigestInit_ex(e->sha256, EVP_sha256(), NULL) != 1)
 		status = wfs_fail(err, WFS_NO_MEMORY, "out of memory for encoding");
 	else
@@ -390,7 +395,7 @@ enum wfs_status wfs_encode_file(int src_fd, int dst_fd, const struct wfs_encode_
 	if (status == WFS_OK)
 		status = wfs_plan_new(&source, &o, &plan, err);
 	if (status == WFS_OK)
-		status = wfs_container_start(&writer, dst_fd, plan, err);
+		status = wfs_container_start(&writer, dst_fd, plan, o.block_sha256, err);
 	if (status != WFS_OK)
 		goto out;
 	e.plan = plan;

@@ -128,7 +128,7 @@ enum wfs_status wfs_encode_estimate(int src_fd, const struct wfs_encode_opts *op
 	e->sample_bytes = o.sample_bytes ? o.sample_bytes : SAMPLE_BYTES;
 	status = payload_estimate(e, nr_threads, &payload_len, err);
 	if (status == WFS_OK)
-		status = wfs_meta_bound(plan, &meta_len, err);
+		status = wfs_meta_bound(plan, o.block_sha256, &meta_len, err);
 	if (status == WFS_OK)
 		*result_ret = (struct wfs_encode_result){
 			.raw_len = source.raw_len,

@@ -1,7 +1,8 @@
 /* meta_read.c - check the metadata against every rule of FORMAT.md 1.2 to 1.5 and turn it into look-up tables.
  *
  * After this the read path has nothing left to check but payloads. Time and memory are bounded by the metadata's own
- * size: the block hashes and the pools are stored bytes, LZ4 sections expand at most 255 times.
+ * size: the block hashes and the pools are stored bytes, LZ4 sections expand at most 255 times, and there are not many
+ * more regions than hashes.
  */
 #include "meta.h"
 
@@ -117,7 +118,7 @@ static enum wfs_status parse_regions(struct wfs_meta *m, const struct wfs_meta_b
 	u64 nr = body->len / sizeof(struct wfs_disk_region), at = 0;
 	struct wfs_reader *r = m->reader;
 	struct wfs_disk_region d;
-	u32 nr_copies = 0;
+	u32 nr_copies = 0, nr_repeats = 0;
 
 	if (nr > WFS_MAX_REGIONS)
 		return wfs_meta_bad(m, "too many regions");
@@ -132,6 +133,9 @@ static enum wfs_status parse_regions(struct wfs_meta *m, const struct wfs_meta_b
 		r->region[r->nr_regions] =
 			(struct wfs_reader_region){at, d.arg, r->nr_blocks, nr_copies, d.coder, d.kind, d.phase};
 		nr_copies += d.kind == WFS_REGION_COPY;
+		nr_repeats += d.kind != WFS_REGION_CODED;
+		if (nr_repeats > WFS_MAX_REPEATS)
+			return wfs_meta_bad(m, "too many constant and copy regions");
 		if (d.kind == WFS_REGION_CODED)
 			r->nr_blocks += wfs_nr_blocks_of(at, d.len, r->head.block_log2);
 		at += d.len;
@@ -172,6 +176,20 @@ static enum wfs_status parse_hashes(struct wfs_meta *m, const struct wfs_meta_bo
 	if (!r->hash)
 		return wfs_meta_no_memory(m);
 	memcpy(r->hash, body->bytes, body->len);
+	return WFS_OK;
+}
+
+static enum wfs_status parse_sha256(struct wfs_meta *m, const struct wfs_meta_body *body)
+{
+	struct wfs_reader *r = m->reader;
+
+	r->has_sha256 = true;
+	if (!r->check_sha256)
+		return WFS_OK;
+	r->block_sha256 = wfs_reader_alloc(r, r->nr_blocks, WFS_SHA256_BYTES);
+	if (!r->block_sha256)
+		return wfs_meta_no_memory(m);
+	memcpy(r->block_sha256, body->bytes, body->len);
 	return WFS_OK;
 }
 
@@ -277,12 +295,18 @@ enum wfs_status wfs_meta_parse(struct wfs_reader *reader, const u8 *meta, size_t
 		{WFS_SECTION_CODERS, sizeof(struct wfs_disk_coder), wfs_meta_parse_coders},
 		{WFS_SECTION_REGIONS, sizeof(struct wfs_disk_region), parse_regions},
 		{WFS_SECTION_HASHES, WFS_HASH_BYTES, parse_hashes},
+		{WFS_SECTION_SHA256, WFS_SHA256_BYTES, parse_sha256}, /* may be absent */
 		{WFS_SECTION_SELECTORS, 1, parse_selectors},
 		{WFS_SECTION_LENGTHS, 1, parse_lengths},
 	};
 	struct wfs_meta m = {.reader = reader, .err = err};
 	enum wfs_status status = parse_directory(&m, wfs_cursor_make(meta, meta_len));
 
+	/* A coded region has at least one block, whose hash is stored bytes: checked exactly when the regions are
+	 * there. */
+	if (status == WFS_OK && m.section[WFS_SECTION_REGIONS].raw_len / sizeof(struct wfs_disk_region) >
+					WFS_MAX_REPEATS + m.section[WFS_SECTION_HASHES].comp_len / WFS_HASH_BYTES)
+		status = wfs_meta_bad(&m, "more regions than blocks and repeats allow");
 	/* Pools grow most when they are made ready for decoding. */
 	if (status == WFS_OK && (m.section[WFS_SECTION_POOLS].coding != WFS_STORED ||
 				 m.section[WFS_SECTION_WIDE_POOLS].coding != WFS_STORED))
@@ -300,6 +324,9 @@ enum wfs_status wfs_meta_parse(struct wfs_reader *reader, const u8 *meta, size_t
 			status = step[i].parse(&m, &body);
 		free(body.owned);
 	}
+	if (status == WFS_OK && reader->check_sha256 && !reader->has_sha256)
+		status =
+			wfs_meta_bad(&m, "the container has no SHA-256 of its blocks, as those of a signed store have");
 	if (status == WFS_OK)
 		status = check_blocks(&m);
 	return status;

@@ -332,9 +332,20 @@ static bool plan_set_coders(struct wfs_plan *plan, struct wfs_pools *pools, stru
 	return true;
 }
 
-/* More regions than a container can have (a header of millions of tensors, none like its neighbour): one region. */
+/* More regions than a container can have (a header of millions of tensors, none like its neighbour): one region. More
+ * repeats: the rest of them is coded like bytes of no kind. */
 static bool spans_limit(struct wfs_spans *spans, u64 raw_len)
 {
+	size_t nr_repeats = 0;
+
+	for (size_t i = 0; i < spans->nr; i++) {
+		struct wfs_span *s = &spans->span[i];
+
+		if (s->kind != WFS_REGION_CODED && ++nr_repeats > WFS_MAX_REPEATS)
+			*s = (struct wfs_span){.off = s->off, .len = s->len, .kind = WFS_REGION_CODED};
+	}
+	if (nr_repeats > WFS_MAX_REPEATS)
+		spans_join(spans);
 	if (spans->nr <= WFS_MAX_REGIONS / 2)
 		return true;
 	spans->nr = 0;

@@ -6,7 +6,6 @@
 #include "container.h"
 #include "file_io.h"
 
-#include <openssl/evp.h>
 #include <stdlib.h>
 
 /* ---- look-ups ---- */
@@ -114,6 +113,19 @@ void wfs_reader_extent(const struct wfs_reader *reader, uint64_t raw_off, struct
 
 /* ---- blocks ---- */
 
+static enum wfs_status check_sha256(const struct wfs_reader *r, const struct wfs_block *block, const void *raw,
+				    struct wfs_error *err)
+{
+	u8 digest[WFS_SHA256_BYTES];
+
+	if (EVP_Digest(raw, block->raw_len, digest, NULL, r->sha256, NULL) != 1)
+		return wfs_fail_block(err, WFS_NO_MEMORY, block->index, "cannot compute SHA-256");
+	if (memcmp(digest, r->block_sha256 + block->index * WFS_SHA256_BYTES, sizeof(digest)))
+		return wfs_fail_block(err, WFS_BAD_CHECKSUM, block->index,
+				      "the decoded bytes do not match their SHA-256");
+	return WFS_OK;
+}
+
 enum wfs_status wfs_block_decode(const struct wfs_reader *reader, const struct wfs_block *block, const void *comp,
 				 void *raw, struct wfs_scratch *scratch, unsigned flags, struct wfs_error *err)
 {
@@ -131,6 +143,8 @@ enum wfs_status wfs_block_decode(const struct wfs_reader *reader, const struct w
 		return wfs_fail_block(err, status, block->index, reason);
 	if (!(flags & WFS_DECODE_UNCHECKED) && wfs_hash64(reader->cpu, raw, block->raw_len) != block->hash)
 		return wfs_fail_block(err, WFS_BAD_CHECKSUM, block->index, "the decoded bytes do not match their hash");
+	if (!(flags & WFS_DECODE_UNCHECKED) && reader->check_sha256)
+		return check_sha256(reader, block, raw, err);
 	return WFS_OK;
 }
 
@@ -172,6 +186,41 @@ static void fill_constant(u8 *out, size_t len, const u8 fill[8])
 	memcpy(out + i, fill, len - i);
 }
 
+struct wfs_read_buffers *wfs_read_buffers_new(void)
+{
+	struct wfs_read_buffers *buffers = malloc(sizeof(*buffers));
+
+	if (buffers)
+		buffers->block = WFS_NO_BLOCK;
+	return buffers;
+}
+
+/* A part of a block that lies in buffers->raw already or is decoded there. */
+static enum wfs_status read_part(const struct wfs_reader *reader, const struct wfs_extent *x, u8 *buf, size_t len,
+				 struct wfs_scratch *scratch, struct wfs_read_buffers *buffers, struct wfs_error *err)
+{
+	enum wfs_status status;
+	struct wfs_block b;
+
+	if (buffers->block == x->block) {
+		memcpy(buf, buffers->raw + x->skip, len);
+		return WFS_OK;
+	}
+	wfs_reader_block(reader, x->block, &b);
+	status = wfs_block_load(reader, &b, &b, buffers->comp, err);
+	if (status != WFS_OK)
+		return status;
+	if (len == b.raw_len)
+		return wfs_block_decode(reader, &b, buffers->comp, buf, scratch, 0, err);
+	buffers->block = WFS_NO_BLOCK;
+	status = wfs_block_decode(reader, &b, buffers->comp, buffers->raw, scratch, 0, err);
+	if (status != WFS_OK)
+		return status;
+	buffers->block = x->block;
+	memcpy(buf, buffers->raw + x->skip, len);
+	return WFS_OK;
+}
+
 enum wfs_status wfs_reader_read_with(const struct wfs_reader *reader, u64 off, u8 *buf, size_t len,
 				     struct wfs_scratch *scratch, struct wfs_read_buffers *buffers,
 				     struct wfs_error *err)
@@ -180,24 +229,14 @@ enum wfs_status wfs_reader_read_with(const struct wfs_reader *reader, u64 off, u
 
 	while (len && status == WFS_OK) {
 		struct wfs_extent x;
-		struct wfs_block b;
 		size_t part;
-		bool whole;
 
 		wfs_reader_extent(reader, off, &x);
 		part = (size_t)WFS_MIN(x.len, (u64)len);
-		if (x.block == WFS_NO_BLOCK) {
+		if (x.block == WFS_NO_BLOCK)
 			fill_constant(buf, part, x.fill);
-		} else {
-			wfs_reader_block(reader, x.block, &b);
-			whole = part == b.raw_len;
-			status = wfs_block_load(reader, &b, &b, buffers->comp, err);
-			if (status == WFS_OK)
-				status = wfs_block_decode(reader, &b, buffers->comp, whole ? buf : buffers->raw,
-							  scratch, 0, err);
-			if (status == WFS_OK && !whole)
-				memcpy(buf, buffers->raw + x.skip, part);
-		}
+		else
+			status = read_part(reader, &x, buf, part, scratch, buffers, err);
 		off += part;
 		buf += part;
 		len -= part;
@@ -213,7 +252,7 @@ enum wfs_status wfs_reader_read(const struct wfs_reader *reader, uint64_t off, v
 
 	if (off > reader->head.raw_len || len > reader->head.raw_len - off)
 		return wfs_fail(err, WFS_BAD_ARGUMENT, "the range ends behind the original's end");
-	buffers = malloc(sizeof(*buffers));
+	buffers = wfs_read_buffers_new();
 	if (!buffers)
 		return wfs_fail(err, WFS_NO_MEMORY, "out of memory for reading");
 	status = wfs_reader_read_with(reader, off, buf, len, scratch, buffers, err);

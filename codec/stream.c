@@ -48,7 +48,7 @@ static void *worker_main(void *arg)
 {
 	struct stream *s = arg;
 	struct wfs_scratch *scratch = wfs_scratch_new();
-	struct wfs_read_buffers *buffers = malloc(sizeof(*buffers));
+	struct wfs_read_buffers *buffers = wfs_read_buffers_new();
 
 	for (;;) {
 		struct wfs_error error = {0};

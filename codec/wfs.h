@@ -117,6 +117,9 @@ struct wfs_reader; /* an open container */
 
 struct wfs_reader_opts {
 	enum wfs_cpu cpu; /* WFS_BAD_ARGUMENT when this machine cannot run it */
+	/* Check the SHA-256 of every block as well, whoever decodes it; a container whose metadata has none is refused
+	 * (WFS_BAD_DATA). Costs 32 bytes a block. Decoding may then allocate, and fail with WFS_NO_MEMORY. */
+	bool check_sha256;
 };
 
 /* Read and validate head and metadata of the container fd: after this, only block contents can be bad. fd stays the
@@ -135,6 +138,8 @@ struct wfs_info {
 	bool truncated;		      /* the file is shorter than head.file_len */
 	enum wfs_cpu cpu;	      /* the variant in use, never AUTO */
 	uint64_t memory_bytes;	      /* what the reader holds */
+	bool has_sha256;	      /* the metadata has the SHA-256 of every block */
+	uint8_t meta_sha256[32];      /* with opts.check_sha256: of the stored metadata in use; else zero */
 };
 WFS_API void wfs_reader_info(const struct wfs_reader *reader, struct wfs_info *info_ret);
 
@@ -181,7 +186,8 @@ WFS_API void wfs_scratch_free(struct wfs_scratch *scratch);
 #define WFS_DECODE_UNCHECKED 1u /* skip the hash: for benchmarks only, never to serve bytes */
 
 /* Decode one block: comp[0..comp_len) -> raw[0..raw_len). Reads and writes nothing outside these. No system calls, no
- * locks, no allocation. The hash is checked after decoding. flags: 0 or WFS_DECODE_UNCHECKED. */
+ * locks, no allocation, but for what opts.check_sha256 says. The hashes are checked after decoding. flags: 0 or
+ * WFS_DECODE_UNCHECKED. */
 WFS_API WFS_MUST_CHECK enum wfs_status wfs_block_decode(const struct wfs_reader *reader, const struct wfs_block *block,
 							const void *comp, void *raw, struct wfs_scratch *scratch,
 							unsigned flags, struct wfs_error *err);
@@ -230,6 +236,7 @@ struct wfs_encode_opts {
 	enum wfs_cpu cpu;    /* nor on this */
 	int64_t mtime_sec;   /* of the original */
 	uint32_t mtime_nsec;
+	bool block_sha256; /* with the SHA-256 of every block, as containers of a signed store have: 32 bytes a block */
 	uint64_t sample_bytes;	  /* wfs_encode_estimate: about how many to encode; 0: 128 MiB */
 	wfs_progress_fn progress; /* may be NULL; called on the calling thread */
 	void *ctx;
@@ -243,8 +250,8 @@ struct wfs_encode_result {
 
 /* Encode the whole regular file src_fd into dst_fd (empty, open for writing with pwrite). Both stay the caller's, as do
  * fsync and rename. The result is not verified here. WFS_CHANGED: the source's size or modification time changed while
- * it was read, or what was read twice differed. Memory is bounded whatever the size, but for 14 bytes a block. opts may
- * be NULL. Before the first block progress may be called with 0 bytes done. */
+ * it was read, or what was read twice differed. Memory is bounded whatever the size, but for 14 bytes a block (46 with
+ * block_sha256). opts may be NULL. Before the first block progress may be called with 0 bytes done. */
 WFS_API WFS_MUST_CHECK enum wfs_status wfs_encode_file(int src_fd, int dst_fd, const struct wfs_encode_opts *opts,
 						       struct wfs_encode_result *result_ret, struct wfs_error *err);
 
@@ -252,6 +259,13 @@ WFS_API WFS_MUST_CHECK enum wfs_status wfs_encode_file(int src_fd, int dst_fd, c
  * estimate, sha256 is zero. opts may be NULL; progress is called with 0 bytes done. */
 WFS_API WFS_MUST_CHECK enum wfs_status wfs_encode_estimate(int src_fd, const struct wfs_encode_opts *opts,
 							   struct wfs_encode_result *result_ret, struct wfs_error *err);
+
+/* Write an open container anew into dst_fd (as for wfs_encode_file): the same payload, with the SHA-256 of every block
+ * in its metadata, which must not have it yet. Every block is decoded and its hash checked. The result is not verified
+ * here. Reader and dst_fd stay the caller's. */
+WFS_API WFS_MUST_CHECK enum wfs_status wfs_container_add_sha256(const struct wfs_reader *reader, int dst_fd,
+								unsigned nr_threads, wfs_progress_fn progress,
+								void *ctx, struct wfs_error *err);
 
 /* Encodes blocks of an open container anew, with the container's own coders: gives the stored bytes again (for
  * benchmarks and tests). Belongs to one thread; the reader must outlive it. */

@@ -22,6 +22,7 @@ enum {
 	WFS_MAX_WIDE_POOLS = 64,
 	WFS_MAX_GRIDS = 16384,
 	WFS_MAX_REGIONS = 1 << 24,
+	WFS_MAX_REPEATS = 1 << 16, /* regions that are constant or copy */
 	WFS_LENGTH_PLANES = 3,
 	WFS_SELECTOR_PLANES = 2,
 	WFS_HASH_BYTES = 8,

@@ -34,4 +34,10 @@ static inline int wfsd_bits_set(wfsd_bits *bits, uint64_t nr, uint64_t i)
 	return (atomic_fetch_or_explicit(&byte[i / 8], bit, memory_order_relaxed) & bit) != 0;
 }
 
+static inline void wfsd_bits_clear(wfsd_bits *bits, uint64_t i)
+{
+	if (wfsd_bits_test(bits, i))
+		atomic_fetch_and_explicit(&(*bits)[i / 8], (unsigned char)~(1u << i % 8), memory_order_relaxed);
+}
+
 #endif

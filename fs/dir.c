@@ -7,6 +7,7 @@
 #include "dir.h"
 #include "fs.h"
 #include "reply.h"
+#include "signed.h"
 #include "tree.h"
 
 #include <dirent.h>
@@ -38,10 +39,10 @@ static bool listing_has(const struct listing *l, const char *name)
 
 /* ---- lookups --------------------------------------------------------------------------------------------------- */
 
-/* Seconds that the kernel may keep attributes: of a container, which is one version, for ever (ten years). */
+/* Seconds that the kernel may keep attributes: of one version, as a container is, for ever (ten years). */
 static double attr_timeout(const struct wfsd_entry *e)
 {
-	return e->container ? 3e8 : 1.0;
+	return e->ident.versioned ? 3e8 : 1.0;
 }
 
 /* x lies beside x.wfs: the plain file is shown. Said when the kernel gets to know x. l: the directory's names when they
@@ -70,7 +71,7 @@ static int enter(struct wfsd *d, struct wfsd_node *parent, int dir_fd, const str
 	struct wfsd_node *node = wfsd_tree_enter(d->tree, parent, e, &fresh);
 	if (!node)
 		return ENOMEM;
-	if (fresh)
+	if (fresh && !d->signed_store)
 		warn_if_shadowing(d, dir_fd, e, dir, l);
 	wfsd_count(&d->stats.lookups, 1);
 	*ret = (struct fuse_entry_param){.ino = wfsd_tree_nodeid(d->tree, node),
@@ -161,6 +162,20 @@ static int by_name(const void *a, const void *b, void *text)
 	return strcmp((const char *)text + *(const size_t *)a, (const char *)text + *(const size_t *)b);
 }
 
+/* In a signed mount: all names that the manifest has for it. 0 or the errno. */
+static int listing_signed(const struct wfsd *d, struct wfsd_node *node, struct listing *l)
+{
+	char *path = wfsd_tree_path(d->tree, node);
+	size_t at = path ? wfsd_signed_first(d, path) : 0;
+	const char *name;
+	bool good = path;
+
+	while (good && (name = wfsd_signed_next(d, path, &at)))
+		good = listing_add(l, name);
+	free(path);
+	return good ? 0 : ENOMEM;
+}
+
 /* Read all names of the store's directory. 0 or the errno. */
 static int listing_read(struct wfsd *d, struct wfsd_node *node, struct listing **ret)
 {
@@ -174,6 +189,11 @@ static int listing_read(struct wfsd *d, struct wfsd_node *node, struct listing *
 		return ENOMEM;
 	l->refs = 1;
 	err = -wfsd_node_open(d, node, O_RDONLY | O_DIRECTORY, &fd, &st);
+	if (!err && d->signed_store) {
+		close(fd);
+		err = listing_signed(d, node, l);
+		goto out;
+	}
 	if (err)
 		goto out;
 	stream = fdopendir(fd);
@@ -290,6 +310,11 @@ static bool shown_as(struct filling *f, size_t i, struct wfsd_entry *e, char *sh
 	enum wfsd_kind kind;
 	int bad;
 
+	if (f->d->signed_store) {
+		bool good = false, is_shown = wfsd_signed_show(f->d, f->fd, stored, e, shown, &good, f->path);
+		*damaged_ret = !good;
+		return is_shown;
+	}
 	if (wfsd_store_probe(f->d, f->fd, stored, e, &kind, &bad, f->path))
 		return false;
 	size_t len = strlen(stored) - (kind == WFSD_ORDINARY ? 0 : WFSD_SUFFIX_LEN);

@@ -19,6 +19,7 @@
 #include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 enum {
 	SCRATCHES_PER_THREAD = 2,
@@ -131,6 +132,8 @@ static void report(struct wfsd *d, struct wfsd_file *file, const struct wfs_bloc
 		return;
 	if (bad)
 		wfsd_count(&d->stats.bad_blocks, 1);
+	if (bad && file->entry)
+		wfsd_count(&d->stats.refused_blocks, 1);
 	char *path = wfsd_tree_path(d->tree, file->node);
 	wfsd_log(&d->log, WFSD_ERROR, "%s %s: block %llu (bytes %llu to %llu of the original): %s: %s",
 		 bad ? "bad block in" : "cannot read", path ? path : "?", (unsigned long long)block->index,
@@ -337,8 +340,8 @@ static void span_run(struct wfsd_fetch *f, struct span *span, const struct wfs_b
 		wfsd_loaded_put(span->d, &loaded);
 }
 
-void wfsd_fetch_run(struct wfsd *d, struct wfsd_file *file, const struct wfsd_job *jobs, unsigned nr,
-		    uint64_t asked_bytes)
+static void blocks_run(struct wfsd *d, struct wfsd_file *file, const struct wfsd_job *jobs, unsigned nr,
+		       uint64_t asked_bytes)
 {
 	for (unsigned n; nr; jobs += n, nr -= n) {
 		struct wfs_block first, last;
@@ -348,6 +351,70 @@ void wfsd_fetch_run(struct wfsd *d, struct wfsd_file *file, const struct wfsd_jo
 		struct span span = {.d = d, .file = file, .jobs = jobs, .nr = n};
 		span_run(d->fetch, &span, &first, &last, asked_bytes);
 	}
+}
+
+/* ---- pieces of plain files in a signed mount ------------------------------------------------------------------- */
+
+static enum wfs_status piece_read(const struct wfsd_file *file, const struct wfs_block *piece, unsigned char *raw,
+				  struct wfs_error *err)
+{
+	for (uint32_t done = 0; done < piece->raw_len;) {
+		ssize_t n = pread(file->fd, raw + done, piece->raw_len - done, (off_t)(piece->raw_off + done));
+		if (n < 0 && errno == EINTR)
+			continue;
+		if (n < 0)
+			*err = (struct wfs_error){WFS_IO, errno, piece->index, "cannot read the file"};
+		else if (!n)
+			*err = (struct wfs_error){WFS_BAD_DATA, 0, piece->index, "the file ends before the signed one"};
+		if (n <= 0)
+			return err->status;
+		done += (uint32_t)n;
+	}
+	return WFS_OK;
+}
+
+/* Reads the piece and proves it, in memory that is ours: what is written to the file meanwhile changes nothing. 0 or
+ * the errno. */
+static int piece_fill(struct wfsd *d, struct wfsd_file *file, uint64_t index, unsigned char *raw, uint64_t asked_bytes)
+{
+	const struct wfs_block piece = {.index = index,
+					.raw_off = index * WFS_MANIFEST_PIECE_BYTES,
+					.raw_len = (uint32_t)wfs_manifest_piece_len(file->entry, index)};
+	const uint64_t start = wfsd_now_nsec();
+	struct wfs_error err;
+
+	wfsd_crowd_leave(&d->crowd, asked_bytes);
+	enum wfs_status status = piece_read(file, &piece, raw, &err);
+	wfsd_crowd_enter(&d->crowd, asked_bytes);
+	wfsd_count(&d->stats.disk_nsec, wfsd_now_nsec() - start);
+	if (status == WFS_OK) {
+		wfsd_active_begin(&d->crowd);
+		status = wfs_manifest_check_piece(file->entry, index, raw, &err);
+		wfsd_active_end(&d->crowd);
+	}
+	if (status == WFS_OK)
+		return 0;
+	report(d, file, &piece, &err);
+	return wfsd_errno(&err);
+}
+
+static void pieces_run(struct wfsd *d, struct wfsd_file *file, const struct wfsd_job *jobs, unsigned nr,
+		       uint64_t asked_bytes)
+{
+	for (unsigned i = 0; i < nr; i++) {
+		bool bad = wfsd_file_block_is_bad(file, jobs[i].block);
+		int err = bad ? EIO : piece_fill(d, file, jobs[i].block, jobs[i].slot->raw, asked_bytes);
+		wfsd_cache_filled(d->cache, jobs[i].slot, err);
+	}
+}
+
+void wfsd_fetch_run(struct wfsd *d, struct wfsd_file *file, const struct wfsd_job *jobs, unsigned nr,
+		    uint64_t asked_bytes)
+{
+	if (file->reader)
+		blocks_run(d, file, jobs, nr, asked_bytes);
+	else
+		pieces_run(d, file, jobs, nr, asked_bytes);
 }
 
 /* ---- begin and end --------------------------------------------------------------------------------------------- */

@@ -2,6 +2,7 @@
 #include "file.h"
 #include "ahead.h"
 #include "fs.h"
+#include "signed.h"
 #include "tree.h"
 
 #include <errno.h>
@@ -240,11 +241,13 @@ struct wfsd_file *wfsd_file_if_open(struct wfsd *d, struct wfsd_node *node)
 /* Read a container's metadata. 0 or the errno; *final_ret: it will never be otherwise. */
 static int reader_open(struct wfsd *d, struct wfsd_file *file, bool *final_ret)
 {
-	const struct wfs_reader_opts opts = {.cpu = d->cpu};
+	const struct wfs_reader_opts opts = {.cpu = d->cpu, .check_sha256 = file->entry};
 	struct wfs_error err;
 	struct wfs_info info;
 
 	enum wfs_status status = wfs_reader_open(file->fd, &opts, &file->reader, &err);
+	if (status == WFS_OK && file->entry)
+		status = wfs_manifest_check_container(file->entry, file->reader, &err);
 	if (status == WFS_OK) {
 		wfs_reader_info(file->reader, &info);
 		file->raw_len = info.head.raw_len;
@@ -253,11 +256,23 @@ static int reader_open(struct wfsd *d, struct wfsd_file *file, bool *final_ret)
 		return 0;
 	}
 	*final_ret = status != WFS_IO && status != WFS_NO_MEMORY;
+	if (file->entry && *final_ret)
+		wfsd_count(&d->stats.refused_files, 1);
 	char *path = wfsd_tree_path(d->tree, file->node);
 	wfsd_log(&d->log, WFSD_ERROR, "container %s: cannot be opened: %s: %s", path ? path : "?", err.reason,
 		 strerror(wfsd_errno(&err)));
 	free(path);
 	return wfsd_errno(&err);
+}
+
+/* A plain file of a signed mount. 0 or the errno, for ever. */
+static int pieces_open(struct wfsd *d, struct wfsd_file *file, const struct stat *st)
+{
+	file->raw_len = file->entry->size;
+	file->nr_blocks = file->entry->nr_pieces;
+	if ((uint64_t)st->st_size == file->raw_len)
+		return 0;
+	return wfsd_signed_refuse(d, file->entry, "it is longer or shorter than the signed one");
 }
 
 /* A new file for the node, not yet known to others. 0 or the errno. */
@@ -270,6 +285,7 @@ static int file_new(struct wfsd *d, struct wfsd_node *node, struct wfsd_file **f
 	if (!file)
 		return ENOMEM;
 	file->node = node;
+	file->entry = wfsd_signed_entry(d, &node->ident);
 	file->refs = 1;
 	file->bypass.fd = WFSD_BYPASS_UNKNOWN;
 	err = -wfsd_node_open(d, node, O_RDONLY | O_NONBLOCK, &file->fd, &st);
@@ -280,11 +296,14 @@ static int file_new(struct wfsd *d, struct wfsd_node *node, struct wfsd_file **f
 	file->stored_len = (uint64_t)st.st_size;
 	wfsd_tree_ref(d->tree, node);
 	wfsd_count(&d->stats.open_files, 1);
-	if (node->ident.container) {
+	if (file->entry ? file->entry->kind == WFS_MANIFEST_CONTAINER : node->ident.versioned) {
 		wfsd_store_read_exactly(file->fd);
 		err = reader_open(d, file, final_ret);
+	} else if (file->entry) {
+		err = pieces_open(d, file, &st);
+		*final_ret = err;
 	}
-	if (!err && node->ident.container && file->raw_len != (uint64_t)node->st.st_size)
+	if (!err && node->ident.versioned && file->raw_len != (uint64_t)node->st.st_size)
 		err = ESTALE; /* two heads under one version: written in place, in one tick of the clock */
 	if (err) {
 		file_free(d, file);
@@ -337,10 +356,12 @@ int wfsd_file_open(struct wfsd *d, struct wfsd_node *node, struct wfsd_file **fi
 			file_free(d, fresh);
 		if (!file)
 			return err;
+		if (file->entry)
+			wfsd_signed_found_good(d, file->entry);
 		atomic_store_explicit(&node->io_logged, false, memory_order_relaxed);
 	}
 	*keep_cache_ret = true;
-	if (!file->reader) {
+	if (!wfsd_file_in_blocks(file)) {
 		bool known = !fstat(file->fd, &st);
 		pthread_mutex_lock(&f->lock);
 		*keep_cache_ret = known && unchanged(node, &st);

@@ -13,6 +13,7 @@
 #include <time.h>
 
 #include "load.h"
+#include "manifest.h"
 #include "wfs.h"
 
 struct wfsd;
@@ -22,10 +23,11 @@ struct wfsd_file {
 	/* constant; the file holds a reference of its node */
 	struct wfsd_node *node;
 	int fd;
-	struct wfs_reader *reader; /* NULL: a plain file */
-	uint64_t raw_len;	   /* container: the size the mount shows */
-	uint64_t nr_blocks, memory_bytes;
-	uint64_t stored_len; /* of the file as it was opened */
+	struct wfs_reader *reader;		/* NULL: a plain file */
+	const struct wfs_manifest_entry *entry; /* what it was signed as; NULL: the mount is not signed */
+	uint64_t raw_len;			/* if in blocks: the size the mount shows */
+	uint64_t nr_blocks, memory_bytes;	/* likewise */
+	uint64_t stored_len;			/* of the file as it was opened */
 
 	struct wfsd_bypass bypass;
 	_Atomic(struct wfsd_readers *) readers; /* containers; NULL until the first read */
@@ -36,6 +38,13 @@ struct wfsd_file {
 	struct wfsd_file *older, *newer;
 	struct timespec keep_until; /* CLOCK_MONOTONIC; kept files only */
 };
+
+/* Whether it is read in blocks, each of which is proven: a container, or a plain file of a signed mount, whose blocks
+ * are the manifest's pieces. Other plain files are passed through. */
+static inline bool wfsd_file_in_blocks(const struct wfsd_file *file)
+{
+	return file->reader || file->entry;
+}
 
 struct wfsd_files;
 /* NULL: no memory or no thread. */

@@ -14,6 +14,9 @@
  *                           |   |
  *                         arena cache     decoded blocks, and all large buffers
  *
+ * A mount with -o pubkey shows what signed.c finds in the manifest: store asks it for names; file, fetch and ops
+ * whether what they have is what was signed.
+ *
  * Threads: libfuse's (they do whole requests), the decode workers, those that decode ahead, the watchdog, the closer of
  * kept files, the statistics server, and the main thread, which waits for signals. No lock is held during a system call
  * on the store, decoding, or a reply.
@@ -21,6 +24,7 @@
 #ifndef WFSD_FS_H
 #define WFSD_FS_H
 
+#include <pthread.h>
 #include <semaphore.h>
 #include <time.h>
 
@@ -35,24 +39,30 @@
 enum {
 	WFSD_MAX_READ = 1 << 20, /* bytes of the largest read request */
 	WFSD_MAX_BACKGROUND = 128,
-	WFSD_MAX_THREADS = 192, /* of libfuse: more than the background requests, so that others get through */
+	WFSD_MAX_THREADS = 512, /* of libfuse: more than the background requests, so that others get through */
+	WFSD_MAX_STUCK = 64,	/* requests given up whose threads the store still holds: more need not be */
 };
 
 /* Whether the store takes O_DIRECT reads, as the first long read found. */
 enum wfsd_direct { WFSD_DIRECT_UNTRIED, WFSD_DIRECT_WORKS, WFSD_DIRECT_REFUSED };
 
+struct fuse_session;
 struct wfsd_tree;
 struct wfsd_files;
 struct wfsd_heads;
 struct wfsd_fetch;
 struct wfsd_ahead;
 struct wfsd_requests;
+struct wfsd_signed;
 
 /* Constant once the mount is made, but for the atomic ones, and each pointer's object locks itself. */
 struct wfsd {
 	const struct wfsd_opts *opts;
 	struct wfsd_log log;
-	int root_fd;	  /* the store, opened before mounting: the mount may cover its path */
+	int root_fd;	/* the store, opened before mounting: the mount may cover its path */
+	bool openat2;	/* the kernel has that call, and lets us use it */
+	pthread_t main; /* its thread, which ends the daemon */
+	struct fuse_session *session;
 	char *store_path; /* resolved; for messages and statistics */
 	char *mount_path; /* resolved */
 	enum wfs_cpu cpu; /* never AUTO */
@@ -62,7 +72,8 @@ struct wfsd {
 	struct wfsd_init init;
 	_Atomic(enum wfsd_direct) store_direct;
 	struct wfsd_crowd crowd;
-	sem_t reads; /* bounds the reads at work, and with them pinned memory (read.c) */
+	sem_t reads;			  /* bounds the reads at work, and with them pinned memory (read.c) */
+	struct wfsd_signed *signed_store; /* NULL: the mount is not signed */
 	struct wfsd_tree *tree;
 	struct wfsd_files *files;
 	struct wfsd_heads *heads;

@@ -1,14 +1,17 @@
 /* lifecycle.c - see lifecycle.h.
  *
- *   parent                child (in the foreground: the only process)
+ *   parent                child (in the foreground: the only one)    keeper
  *   checks, opens the store
- *   fork  -------------->  mount, start threads; the loop runs in its own thread
- *   waits                  stat of the mount point returns: the kernel is answered
- *      <-- ready pipe ---  tune, statistics socket, let go of the terminal, READY=1
+ *   fork  -------------->  fork ----------------------------------->  waits for orders, or for our end
+ *   waits                  mount, answer INIT, tune: what takes rights
+ *                          give up all rights, start threads; the loop runs in its own thread
+ *                          stat of the mount point returns: the kernel is answered
+ *      <-- ready pipe ---  statistics socket, let go of the terminal, READY=1
  *   exits 0                the main thread waits for signals
  *
  * SIGTERM and SIGINT: no new requests, those at work are finished, then the mount is taken away lazily, also with files
- * open. A request that hangs in the store cannot hold this up for longer than EXIT_SECONDS.
+ * open. A request that hangs in the store cannot hold this up for longer than EXIT_SECONDS, and neither can it when
+ * somebody else has unmounted: the watchdog tells the main thread (reply.h).
  *
  * All signals are blocked in all threads, except KICK in the loop's, whose handler does nothing: fuse_session_loop_mt
  * waits on a semaphore and looks at its exit flag only when a signal interrupts that.
@@ -20,16 +23,15 @@
 #include "fs.h"
 #include "mount_check.h"
 #include "notify.h"
-#include "ops.h"
 #include "read.h"
 #include "reply.h"
+#include "session.h"
+#include "signed.h"
 #include "stats_socket.h"
 #include "tree.h"
-#include "tune.h"
 
 #include <errno.h>
 #include <fcntl.h>
-#include <poll.h>
 #include <pthread.h>
 #include <signal.h>
 #include <stdlib.h>
@@ -40,16 +42,15 @@
 #include <syslog.h>
 #include <unistd.h>
 
-enum { EXIT_SECONDS = 10, KICK = SIGUSR2, ENDED = SIGUSR1 };
+enum { EXIT_SECONDS = 10, KICK = SIGUSR2, ENDED = WFSD_SIGNAL_ENDED };
 /* Threads that decode ahead, beyond one a processor: so many reads of the store may wait for the disk. */
 enum { AHEAD_EXTRA_THREADS = 3 };
 
 struct serving {
 	struct wfsd *d;
-	struct fuse_session *session;
-	struct wfsd_mount mount;
+	struct wfsd_session session;
 	struct wfsd_stats_server *stats_server;
-	pthread_t main, loop;
+	pthread_t loop;
 	atomic_bool loop_ended; /* then ENDED comes; without it that signal is somebody else's */
 	int loop_ret;
 	int log_fd;   /* of log=FILE; -1: none */
@@ -81,6 +82,7 @@ static bool resolve_paths(struct wfsd *d)
 		wfsd_log(&d->log, WFSD_ERROR, "store %s: %s", d->opts->store, strerror(errno));
 		return false;
 	}
+	d->openat2 = wfsd_store_has_openat2(d->root_fd);
 	return wfsd_store_allowed(&d->log, d->store_path, d->root_fd, d->mount_path);
 }
 
@@ -186,14 +188,13 @@ static void *loop(void *arg)
 		fuse_loop_cfg_set_clone_fd(config, descriptors_abound());
 		fuse_loop_cfg_set_max_threads(config, WFSD_MAX_THREADS);
 		pthread_sigmask(SIG_UNBLOCK, &kick, NULL);
-		s->loop_ret = fuse_session_loop_mt(s->session, config);
+		s->loop_ret = fuse_session_loop_mt(s->session.fuse, config);
 		pthread_sigmask(SIG_BLOCK, &kick, NULL);
 		fuse_loop_cfg_destroy(config);
 	}
-	/* Also what is asked from now on gets an answer: an error. */
-	fuse_session_unmount(s->session);
+	wfsd_session_unmount(&s->session);
 	atomic_store(&s->loop_ended, true);
-	pthread_kill(s->main, ENDED);
+	pthread_kill(s->d->main, ENDED);
 	return NULL;
 }
 
@@ -227,17 +228,17 @@ static bool become_ready(struct serving *s)
 	char lines[64];
 	struct stat st;
 
-	if (stat(d->mount_path, &st) || !wfsd_mount_at(d->mount_path, &s->mount) || !s->mount.weightfs) {
+	if (stat(d->mount_path, &st)) {
 		wfsd_log(&d->log, WFSD_ERROR, "%s: the mount does not answer", d->mount_path);
 		return false;
 	}
-	d->major = s->mount.major;
-	d->minor = s->mount.minor;
-	wfsd_tune(d);
 	s->stats_server = wfsd_stats_server_new(d);
 	let_go(s);
 	wfsd_log(&d->log, WFSD_INFO, "%s: serving %s, decoder %s, %u thread%s", d->mount_path, d->store_path,
 		 wfs_cpu_name(d->cpu), d->opts->nr_threads, d->opts->nr_threads > 1 ? "s" : "");
+	if (d->signed_store)
+		wfsd_log(&d->log, WFSD_INFO, "%s: only what is signed is shown, manifest %s", d->mount_path,
+			 wfsd_signed_sha256(d->signed_store));
 	if (s->ready_fd >= 0) {
 		ssize_t n = write(s->ready_fd, "r", 1);
 		(void)n; /* the parent was killed: we serve all the same */
@@ -249,37 +250,14 @@ static bool become_ready(struct serving *s)
 	return true;
 }
 
-/* Whether the mount is still there and still ours: the kernel lets go of the device at unmount, and both the path and
- * the minor number may be somebody else's from then on. */
-static bool is_still_mounted(struct serving *s)
-{
-	struct pollfd device = {.fd = fuse_session_fd(s->session), .events = POLLIN};
-	struct wfsd_mount now;
-
-	if (atomic_load(&s->loop_ended) || poll(&device, 1, 0) < 0 || device.revents & (POLLERR | POLLNVAL))
-		return false;
-	return wfsd_mount_at(s->d->mount_path, &now) && now.major == s->mount.major && now.minor == s->mount.minor;
-}
-
 /* A request hangs in the store, and with it a thread that cannot be waited for. */
 static void exit_now(struct serving *s) __attribute__((noreturn));
 static void exit_now(struct serving *s)
 {
-	char path[64];
-
 	wfsd_log(&s->d->log, WFSD_WARNING, "%s: a request hangs in the store; leaving without it", s->d->mount_path);
-	if (is_still_mounted(s)) {
-		wfsd_mount_detach(s->d->mount_path);
-		/* Our threads may hold the device until the store lets them go: free those who wait for us now. */
-		snprintf(path, sizeof(path), "/sys/fs/fuse/connections/%u/abort", s->mount.minor);
-		int fd = open(path, O_WRONLY | O_CLOEXEC);
-		if (fd >= 0) {
-			ssize_t n = write(fd, "1", 1);
-			(void)n;
-			close(fd);
-		}
-	}
+	wfsd_session_abort(&s->session);
 	wfsd_stats_server_unlink(s->stats_server);
+	wfsd_keeper_end(&s->session.keeper);
 	_exit(0);
 }
 
@@ -292,7 +270,7 @@ static void end_loop(struct serving *s)
 
 	sigemptyset(&ended);
 	sigaddset(&ended, ENDED);
-	fuse_session_exit(s->session);
+	fuse_session_exit(s->session.fuse);
 	clock_gettime(CLOCK_MONOTONIC, &start);
 	do {
 		/* Again and again: one that comes just before the loop waits is lost. */
@@ -304,30 +282,37 @@ static void end_loop(struct serving *s)
 	exit_now(s);
 }
 
+/* Returns the signal that ends the serving. */
+static int wait_for_end(struct serving *s, const sigset_t *wait)
+{
+	int sig;
+	/* ENDED from a stranger means nothing. */
+	while (sigwait(wait, &sig) ||
+	       (sig == ENDED && !atomic_load(&s->loop_ended) && !fuse_session_exited(s->session.fuse)))
+		;
+	return sig;
+}
+
 /* From the mounted session to the unmounted one. */
 static int serve(struct serving *s, const sigset_t *wait)
 {
 	struct wfsd *d = s->d;
 	bool ready;
-	int sig, ret;
+	int ret;
 
-	s->main = pthread_self();
-	ret = pthread_create(&s->loop, NULL, loop, s);
+	ret = state_new(d) ? pthread_create(&s->loop, NULL, loop, s) : ENOMEM;
 	if (ret) {
-		wfsd_log(&d->log, WFSD_ERROR, "cannot start a thread: %s", strerror(ret));
-		fuse_session_unmount(s->session);
+		wfsd_log(&d->log, WFSD_ERROR, "not enough memory or threads: %s", strerror(ret));
+		wfsd_session_unmount(&s->session);
 		return 1;
 	}
 	ready = become_ready(s);
 	if (ready) {
-		while (sigwait(wait, &sig) || (sig == ENDED && !atomic_load(&s->loop_ended)))
-			;
+		int sig = wait_for_end(s, wait);
 		wfsd_log(&d->log, WFSD_INFO, "%s: %s", d->mount_path, sig == ENDED ? "unmounted" : "stopping");
 		wfsd_notify("STOPPING=1");
-	} else {
-		sig = 0;
 	}
-	if (sig != ENDED)
+	if (!atomic_load(&s->loop_ended))
 		end_loop(s);
 	pthread_join(s->loop, NULL);
 	if (!wfsd_ahead_stop(d, d->ahead, EXIT_SECONDS))
@@ -339,8 +324,6 @@ static int serve(struct serving *s, const sigset_t *wait)
 static int mount_and_serve(struct serving *s)
 {
 	struct wfsd *d = s->d;
-	char name[] = "weightfsd", flag[] = "-o", *argv[] = {name, flag, d->opts->mount_opts, NULL};
-	struct fuse_args args = FUSE_ARGS_INIT(3, argv);
 	sigset_t wait;
 	int ret = 1;
 
@@ -348,19 +331,13 @@ static int mount_and_serve(struct serving *s)
 	prepare_signals(&wait);
 	prepare_cancel();
 	wfsd_log_take_fuse(&d->log);
-	s->session = fuse_session_new(&args, &wfsd_ops, sizeof(wfsd_ops), d);
-	if (!s->session)
-		goto out;
-	if (!state_new(d))
-		wfsd_log(&d->log, WFSD_ERROR, "not enough memory or threads");
-	else if (fuse_session_mount(s->session, d->mount_path))
-		wfsd_log(&d->log, WFSD_ERROR, "cannot mount at %s", d->mount_path);
-	else
+	d->main = pthread_self();
+	bool mounted = wfsd_session_open(&s->session, d, s->log_fd);
+	d->session = s->session.fuse;
+	if (mounted)
 		ret = serve(s, &wait);
-	fuse_session_destroy(s->session);
-out:
-	fuse_opt_free_args(&args);
 	state_free(d);
+	wfsd_session_close(&s->session);
 	return ret;
 }
 
@@ -430,6 +407,8 @@ int wfsd_mount(const struct wfsd_opts *opts)
 	d->log.max_level = opts->log_level;
 	if (!resolve_paths(d))
 		goto out;
+	if (opts->pubkey && !(d->signed_store = wfsd_signed_new(d)))
+		goto out;
 	if (opts->log_file) {
 		s.log_fd = open(opts->log_file, O_WRONLY | O_APPEND | O_CREAT | O_CLOEXEC, 0644);
 		if (s.log_fd < 0) {
@@ -443,6 +422,7 @@ out:
 		close(s.log_fd);
 	if (d->root_fd >= 0)
 		close(d->root_fd);
+	wfsd_signed_free(d->signed_store);
 	sem_destroy(&d->reads);
 	free(d->store_path);
 	free(d->mount_path);

@@ -240,6 +240,16 @@ static struct life check_alive(const char *point)
 	return life;
 }
 
+bool wfsd_mount_is_dead(const char *point)
+{
+	enum { TRIES = 6 }; /* the daemon may be dying just now */
+	int err = ETIMEDOUT;
+
+	for (int i = 0; err == ETIMEDOUT && i < TRIES; i++)
+		err = check_alive(point).err;
+	return err == ENOTCONN || err == ECONNABORTED;
+}
+
 static void log_silent(const struct wfsd_log *log, const char *point)
 {
 	struct wfsd_mount m;

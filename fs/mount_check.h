@@ -35,6 +35,8 @@ bool wfsd_mount_prepare(const struct wfsd_log *log, const char *point);
  * the mount point lie beneath it. False: refused, and logged why. */
 bool wfsd_store_allowed(const struct wfsd_log *log, const char *store, int store_fd, const char *point);
 
+/* Whether nobody serves the mount at this path any more. Forks, like prepare. */
+bool wfsd_mount_is_dead(const char *point);
 /* Unmount lazily; with fusermount3 when that takes more rights than we have. 0 or -errno. */
 int wfsd_mount_detach(const char *point);
 

@@ -13,6 +13,7 @@
 #include "fs.h"
 #include "read.h"
 #include "reply.h"
+#include "signed.h"
 #include "tree.h"
 
 #include <errno.h>
@@ -94,7 +95,7 @@ static void op_getattr(fuse_req_t req, fuse_ino_t ino, struct fuse_file_info *fi
 	int err;
 
 	(void)fi;
-	if (node->ident.container) {
+	if (node->ident.versioned) {
 		wfsd_reply_attr(&r, &node->st, 3e8);
 	} else {
 		err = wfsd_node_stat(d, node, &st);
@@ -122,12 +123,14 @@ static void op_readlink(fuse_req_t req, fuse_ino_t ino)
 		err = len < 0 ? errno : 0;
 		close(fd);
 	}
-	if (err) {
+	target[len < 0 ? 0 : len] = '\0';
+	const struct wfs_manifest_entry *entry = wfsd_signed_entry(d, &node->ident);
+	if (!err && entry)
+		err = wfsd_signed_check_link(d, entry, target);
+	if (err)
 		wfsd_reply_err(&r, err);
-	} else {
-		target[len] = '\0';
+	else
 		wfsd_reply_readlink(&r, target);
-	}
 	node_end(d, node);
 }
 

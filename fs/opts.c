@@ -27,6 +27,7 @@ enum kind {
 	READ_AHEAD,
 	LOG_LEVEL,
 	LOG_FILE,
+	PUBKEY,
 };
 
 static const struct {
@@ -41,6 +42,7 @@ static const struct {
 	{"read_ahead_kb=", READ_AHEAD},
 	{"log_level=", LOG_LEVEL},
 	{"log=", LOG_FILE},
+	{"pubkey=", PUBKEY},
 	{"allow_other", PASS},
 	{"allow_root", PASS},
 	{"noexec", PASS},
@@ -99,6 +101,7 @@ static const char *const values[] = {
 	[READ_AHEAD] = "0, or 4 to 1048576 KiB",
 	[LOG_LEVEL] = "error, warning, info or debug",
 	[LOG_FILE] = "an absolute path",
+	[PUBKEY] = "the file of a public key",
 };
 
 static int __attribute__((format(printf, 1, 2))) usage_error(const char *fmt, ...)
@@ -176,6 +179,11 @@ static int set_value(struct wfsd_opts *o, enum kind kind, const char *value, con
 		found = wfsd_level_from_name(value);
 		good = found >= 0;
 		o->log_level = good ? (enum wfsd_level)found : WFSD_INFO;
+		break;
+	case PUBKEY:
+		free(o->pubkey);
+		o->pubkey = strdup(value);
+		good = *value && o->pubkey;
 		break;
 	default:
 		free(o->log_file);
@@ -326,8 +334,10 @@ void wfsd_opts_free(struct wfsd_opts *o)
 {
 	free(o->mount_opts);
 	free(o->log_file);
+	free(o->pubkey);
 	o->mount_opts = NULL;
 	o->log_file = NULL;
+	o->pubkey = NULL;
 }
 
 void wfsd_opts_help(void)
@@ -349,6 +359,7 @@ void wfsd_opts_help(void)
 	      "  read_ahead_kb=N      the kernel's read-ahead on the mount; 0: leave it (2048)\n"
 	      "  log_level=LEVEL      error, warning, info, debug (info)\n"
 	      "  log=FILE             append messages to FILE instead of syslog\n"
+	      "  pubkey=FILE          show only what was signed with this key (weightfs sign)\n"
 	      "  allow_other          let other users in\n",
 	      stdout);
 }

@@ -24,6 +24,7 @@ struct wfsd_opts {
 	unsigned io_timeout;	/* seconds until an unanswered request fails; 0: never */
 	unsigned read_ahead_kb; /* 0: leave the kernel's value */
 	enum wfsd_level log_level;
+	char *pubkey;	  /* show only what the holder of this key has signed; NULL: all; owned */
 	char *log_file;	  /* absolute; NULL: syslog; owned */
 	char *mount_opts; /* for libfuse; owned */
 };

@@ -44,6 +44,25 @@ struct plan {
 	bool late;     /* at least one block was not ready */
 };
 
+/* What the byte at off comes from; *block_len_ret: the length of its block, if it has one. */
+static void extent_at(const struct wfsd_file *file, uint64_t off, struct wfs_extent *extent, uint32_t *block_len_ret)
+{
+	struct wfs_block block;
+
+	if (!file->reader) {
+		const uint64_t piece = off / WFS_MANIFEST_PIECE_BYTES;
+		const uint32_t skip = off % WFS_MANIFEST_PIECE_BYTES;
+		*block_len_ret = (uint32_t)wfs_manifest_piece_len(file->entry, piece);
+		*extent = (struct wfs_extent){off, *block_len_ret - skip, piece, skip, {0}};
+		return;
+	}
+	wfs_reader_extent(file->reader, off, extent);
+	if (extent->block != WFS_NO_BLOCK) {
+		wfs_reader_block(file->reader, extent->block, &block);
+		*block_len_ret = block.raw_len;
+	}
+}
+
 /* Cuts what begins at off, at most len bytes, into parts, as many as the budget allows (at least one). */
 static void plan_make(const struct wfsd_file *file, uint64_t off, size_t len, struct plan *plan)
 {
@@ -55,18 +74,16 @@ static void plan_make(const struct wfsd_file *file, uint64_t off, size_t len, st
 	while (plan->len < len && plan->nr < MAX_PARTS) {
 		struct part *p = &plan->part[plan->nr];
 		struct wfs_extent extent;
-		struct wfs_block block;
+		uint32_t block_len = 0;
 
-		wfs_reader_extent(file->reader, off + plan->len, &extent);
-		*p = (struct part){.block = extent.block, .skip = extent.skip};
+		extent_at(file, off + plan->len, &extent, &block_len);
+		*p = (struct part){.block = extent.block, .block_len = block_len, .skip = extent.skip};
 		p->len = (uint32_t)(extent.len < len - plan->len ? extent.len : len - plan->len);
 		if (extent.block == WFS_NO_BLOCK) {
 			plan->constant = true;
 			memcpy(p->fill, extent.fill, sizeof(p->fill));
 		} else {
-			wfs_reader_block(file->reader, extent.block, &block);
-			p->block_len = block.raw_len;
-			pinned += wfsd_cache_bytes(block.raw_len);
+			pinned += wfsd_cache_bytes(block_len);
 			if (pinned > PIN_BYTES && plan->nr)
 				break;
 		}
@@ -171,8 +188,24 @@ static int read_pieces(struct wfsd *d, struct wfsd_file *file, uint64_t off, siz
 	return 0;
 }
 
+/* Before the reply: whoever has his bytes may ask for the counters. */
+static void note(struct wfsd *d, struct wfsd_file *file, uint64_t off, size_t size, bool o_direct, bool late)
+{
+	if (file->reader)
+		wfsd_ahead_note(d, file, off, size, o_direct, late);
+	else
+		wfsd_count(&d->stats.plain_reads, 1);
+}
+
+static void count_served(struct wfsd *d, const struct wfsd_file *file, size_t size)
+{
+	wfsd_count(&d->stats.bytes_served, size);
+	if (!file->reader)
+		wfsd_count(&d->stats.plain_bytes, size);
+}
+
 /* Both return the errno, or 0 when the request is answered. */
-static int read_container(struct wfsd_request *r, struct wfsd_file *file, uint64_t off, size_t size, bool o_direct)
+static int read_blocks(struct wfsd_request *r, struct wfsd_file *file, uint64_t off, size_t size, bool o_direct)
 {
 	struct wfsd *d = r->d;
 	struct plan plan;
@@ -189,9 +222,9 @@ static int read_container(struct wfsd_request *r, struct wfsd_file *file, uint64
 		err = plan_get(d, file, &plan);
 		if (err)
 			return err;
-		wfsd_ahead_note(d, file, off, size, o_direct, plan.late);
+		note(d, file, off, size, o_direct, plan.late);
 		if (reply_parts(r, &plan))
-			wfsd_count(&d->stats.bytes_served, size);
+			count_served(d, file, size);
 		plan_put(d, &plan, true);
 		return 0;
 	}
@@ -200,9 +233,9 @@ static int read_container(struct wfsd_request *r, struct wfsd_file *file, uint64
 		return ENOMEM;
 	err = read_pieces(d, file, off, size, &plan, buf);
 	if (!err)
-		wfsd_ahead_note(d, file, off, size, o_direct, plan.late);
+		note(d, file, off, size, o_direct, plan.late);
 	if (!err && wfsd_reply_buf(r, buf, size))
-		wfsd_count(&d->stats.bytes_served, size);
+		count_served(d, file, size);
 	wfsd_cache_buffer_put(d->cache, buf, size);
 	return err;
 }
@@ -230,10 +263,8 @@ static int read_plain(struct wfsd_request *r, struct wfsd_file *file, uint64_t o
 	if (done)
 		err = 0;
 	wfsd_count(&d->stats.plain_reads, 1);
-	if (!err && wfsd_reply_buf(r, buf, done)) {
-		wfsd_count(&d->stats.bytes_served, done);
-		wfsd_count(&d->stats.plain_bytes, done);
-	}
+	if (!err && wfsd_reply_buf(r, buf, done))
+		count_served(d, file, done);
 	wfsd_cache_buffer_put(d->cache, buf, size);
 	return err;
 }
@@ -258,7 +289,8 @@ void wfsd_read(struct wfsd_request *r, struct wfsd_file *file, uint64_t off, siz
 	else if (size > WFSD_MAX_READ) /* never: it is the limit that the kernel was given */
 		err = EINVAL;
 	else
-		err = file->reader ? read_container(r, file, off, size, o_direct) : read_plain(r, file, off, size);
+		err = wfsd_file_in_blocks(file) ? read_blocks(r, file, off, size, o_direct)
+						: read_plain(r, file, off, size);
 	if (err) {
 		wfsd_count(&d->stats.read_errors, 1);
 		wfsd_reply_err(r, err);

@@ -7,6 +7,7 @@
 #include "reply.h"
 #include "file.h"
 #include "fs.h"
+#include "lifecycle.h"
 
 #include <errno.h>
 #include <pthread.h>
@@ -29,6 +30,7 @@ struct wfsd_requests {
 	int64_t timeout_nsec; /* 0: no watchdog */
 	pthread_t thread;
 	atomic_bool parked;
+	atomic_uint nr_stuck; /* given up, and their threads are not back */
 	pthread_mutex_t lock; /* from here */
 	pthread_cond_t wake;
 	bool stop;
@@ -64,6 +66,11 @@ bool wfsd_file_hangs(const struct wfsd_file *file)
 {
 	int64_t until = atomic_load_explicit(&file->hangs_until_nsec, memory_order_relaxed);
 	return until && now_nsec() < until;
+}
+
+bool wfsd_store_hangs(const struct wfsd *d)
+{
+	return atomic_load_explicit(&d->requests->nr_stuck, memory_order_relaxed) >= WFSD_MAX_STUCK;
 }
 
 static void set_hangs_until(struct wfsd_file *file, int64_t until)
@@ -108,15 +115,24 @@ static fuse_req_t claim(struct wfsd_request *r)
 	if (req)
 		shard_remove(s, r);
 	pthread_mutex_unlock(&s->lock);
-	if (!req) /* late: the store has answered */
+	if (!req) { /* late: the store has answered */
 		set_hangs_until(r->file, 0);
+		atomic_fetch_sub(&r->d->requests->nr_stuck, 1);
+	}
 	return req;
+}
+
+/* What the store says is not always ours to say. ENOTCONN means that this mount is dead, ENOSYS that its daemon lacks
+ * the call, for ever, and the kernel takes no reply with a number of 512 or more, which drivers let slip. */
+static int for_reader(int err)
+{
+	return err == ENOTCONN || err == ECONNABORTED || err == ENOSYS || err < 0 || err >= 512 ? EIO : err;
 }
 
 bool wfsd_reply_err(struct wfsd_request *r, int err)
 {
 	fuse_req_t req = claim(r);
-	return req && !fuse_reply_err(req, err);
+	return req && !fuse_reply_err(req, for_reader(err));
 }
 
 bool wfsd_reply_entry(struct wfsd_request *r, const struct fuse_entry_param *entry)
@@ -169,9 +185,11 @@ struct look {
 	bool busy;	/* a request began since the last look */
 };
 
-/* Takes up to BATCH requests that began before `before` out of a shard; their files hang until `until`. */
-static int take_overdue(struct shard *s, int64_t before, int64_t until, fuse_req_t *late, struct look *look)
+/* Takes up to BATCH requests that began before `before`, a timeout ago, out of a shard; their files hang for as long.
+ */
+static int take_overdue(struct wfsd_requests *q, struct shard *s, int64_t before, fuse_req_t *late, struct look *look)
 {
+	const int64_t until = before + 2 * q->timeout_nsec;
 	int nr = 0;
 	pthread_mutex_lock(&s->lock);
 	while (s->oldest && s->oldest->start_nsec <= before && nr < BATCH) {
@@ -179,7 +197,8 @@ static int take_overdue(struct shard *s, int64_t before, int64_t until, fuse_req
 		shard_remove(s, r);
 		late[nr++] = r->req;
 		set_hangs_until(r->file, until); /* before anybody hears of it */
-		r->req = NULL;			 /* r and the file may be gone as soon as the lock is */
+		atomic_fetch_add(&q->nr_stuck, 1);
+		r->req = NULL; /* r and the file may be gone as soon as the lock is */
 	}
 	if (s->oldest && s->oldest->start_nsec < look->oldest)
 		look->oldest = s->oldest->start_nsec;
@@ -199,7 +218,7 @@ static struct look answer_overdue(struct wfsd_requests *q)
 	for (int i = 0; i < NR_SHARDS; i++) {
 		int nr;
 		do {
-			nr = take_overdue(&q->shard[i], now - q->timeout_nsec, now + q->timeout_nsec, late, &look);
+			nr = take_overdue(q, &q->shard[i], now - q->timeout_nsec, late, &look);
 			for (int k = 0; k < nr; k++)
 				fuse_reply_err(late[k], EIO);
 			total += (uint64_t)nr;
@@ -233,12 +252,17 @@ static void *watchdog(void *arg)
 
 	while (!stop) {
 		struct look look = answer_overdue(q);
-		if (!look.busy && look.oldest == INT64_MAX) {
+		bool stuck = atomic_load(&q->nr_stuck);
+		if (stuck && fuse_session_exited(q->d->session)) {
+			pthread_kill(q->d->main, WFSD_SIGNAL_ENDED);
+		} else if (!stuck && !look.busy && look.oldest == INT64_MAX) {
 			park(q);
 			look.oldest = INT64_MAX;
 		}
 		int64_t start = now_nsec();
 		int64_t until = (look.oldest < start ? look.oldest : start) + q->timeout_nsec + COARSE_NSEC;
+		if (stuck && until > start + NSEC_PER_SEC)
+			until = start + NSEC_PER_SEC;
 		struct timespec t = {until / NSEC_PER_SEC, until % NSEC_PER_SEC};
 		pthread_mutex_lock(&q->lock);
 		while (!q->stop && pthread_cond_timedwait(&q->wake, &q->lock, &t) != ETIMEDOUT)

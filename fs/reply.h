@@ -7,6 +7,9 @@
  * After a failed read the kernel asks once more, page by page. So that nobody waits twice, a file of which a read was
  * given up is remembered as hanging: until that read comes back from the store, but no longer than io_timeout.
  *
+ * When WFSD_MAX_STUCK threads hang so, the store is asked no more by requests for names and attributes, which fail at
+ * once, until some of them are back: or the last thread would hang, too, and nobody could be told anything.
+ *
  * A reply function returns true when the kernel has taken the reply. When not (the watchdog was faster, or the caller
  * was interrupted), what the reply would have handed to the kernel, a lookup or a handle, must be undone.
  */
@@ -28,6 +31,8 @@ struct wfsd_request {
 	struct wfsd_request *older, *newer;
 };
 
+/* The watchdog also sends WFSD_SIGNAL_ENDED to the main thread when the session ends while requests that were given up
+ * hang in the store: libfuse's loop waits for their threads. */
 struct wfsd_requests;
 /* timeout: seconds, 0: no watchdog. Starts the watchdog's thread. NULL: no memory or no thread. */
 struct wfsd_requests *wfsd_requests_new(struct wfsd *d, unsigned timeout);
@@ -40,6 +45,8 @@ void wfsd_begin(struct wfsd *d, struct wfsd_request *r, fuse_req_t req);
 void wfsd_begin_read(struct wfsd *d, struct wfsd_request *r, fuse_req_t req, struct wfsd_file *file);
 /* Whether the store hangs for this file: then a read of it shall fail at once. */
 bool wfsd_file_hangs(const struct wfsd_file *file);
+/* Whether so many requests hang in the store that it shall not be asked. */
+bool wfsd_store_hangs(const struct wfsd *d);
 
 bool wfsd_reply_err(struct wfsd_request *r, int err); /* 0: success without data */
 bool wfsd_reply_entry(struct wfsd_request *r, const struct fuse_entry_param *entry);

@@ -1,6 +1,7 @@
 /* stats.c - see stats.h. */
 #include "stats.h"
 #include "fs.h"
+#include "signed.h"
 #include "tree.h"
 
 #include <inttypes.h>
@@ -88,6 +89,8 @@ static unsigned collect_counters(struct wfsd *d, struct value *v)
 		{"cache_evictions", "cache evictions", COUNT, c.evictions},
 		{"bad_blocks", "bad blocks", COUNT, s->bad_blocks},
 		{"bad_files", "bad containers", COUNT, s->bad_files},
+		{"refused_blocks", "blocks not as signed", COUNT, s->refused_blocks},
+		{"refused_files", "files not as signed", COUNT, s->refused_files},
 		{"timeouts", "requests timed out", COUNT, s->timeouts},
 		{"opens", "opens", COUNT, s->opens},
 		{"open_handles", "open handles", COUNT, s->open_handles},
@@ -150,6 +153,10 @@ static void print_json(struct wfsd *d, FILE *out, const struct value *v, unsigne
 	json_string(out, d->store_fs);
 	fprintf(out, ",\"store_direct\":\"%s\"", direct_names[atomic_load(&d->store_direct)]);
 	fprintf(out, ",\"cpu\":\"%s\",\"cpu_best\":\"%s\"", wfs_cpu_name(d->cpu), wfs_cpu_name(wfs_cpu_best()));
+	if (d->signed_store)
+		fprintf(out, ",\"manifest_sha256\":\"%s\"", wfsd_signed_sha256(d->signed_store));
+	else
+		fputs(",\"manifest_sha256\":null", out);
 	for (unsigned i = 0; i < nr; i++)
 		if (v[i].unit == SECONDS)
 			fprintf(out, ",\"%s\":%.6f", v[i].name, (double)v[i].value / 1e9);
@@ -186,6 +193,8 @@ static void print_table(struct wfsd *d, FILE *out, const struct value *v, unsign
 	fprintf(out, "%-28s%s, process %ld\n", "weightfsd", wfs_version(), (long)getpid());
 	fprintf(out, "%-28s%s, O_DIRECT %s\n", "file system of the store", d->store_fs,
 		direct_names[atomic_load(&d->store_direct)]);
+	if (d->signed_store)
+		fprintf(out, "%-28s%s\n", "signed manifest", wfsd_signed_sha256(d->signed_store));
 	fprintf(out, "%-28s%s (best here: %s)\n", "decoder", wfs_cpu_name(d->cpu), wfs_cpu_name(wfs_cpu_best()));
 	for (unsigned i = 0; i < nr; i++) {
 		fprintf(out, "%-28s", v[i].label);

@@ -20,6 +20,7 @@ struct wfsd_stats {
 	_Atomic uint64_t ahead_blocks;	    /* of the blocks to decode: taken up before they were asked for */
 	_Atomic uint64_t decode_nsec, disk_nsec;
 	_Atomic uint64_t bad_blocks, bad_files, timeouts;
+	_Atomic uint64_t refused_blocks, refused_files; /* signed mount: not as they were signed */
 	_Atomic uint64_t opens, lookups, heads_read;
 	_Atomic uint64_t open_handles, open_files; /* gauges: they fall, too */
 };

@@ -1,23 +1,27 @@
 /* store.c - see store.h. */
 #include "store.h"
 #include "fs.h"
+#include "reply.h"
+#include "signed.h"
 
 #include <ctype.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <linux/openat2.h>
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/mman.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
 /* ---- versions -------------------------------------------------------------------------------------------------- */
 
-struct wfsd_ident wfsd_ident_of(const struct stat *st, bool container)
+struct wfsd_ident wfsd_ident_of(const struct stat *st, bool versioned)
 {
 	struct wfsd_ident ident = {.dev = st->st_dev, .ino = st->st_ino, .type = st->st_mode & S_IFMT};
-	if (container) {
-		ident.container = 1;
+	if (versioned) {
+		ident.versioned = 1;
 		ident.size = (uint64_t)st->st_size;
 		ident.mtime_sec = st->st_mtim.tv_sec;
 		ident.mtime_nsec = (uint32_t)st->st_mtim.tv_nsec;
@@ -43,26 +47,62 @@ uint64_t wfsd_ident_ino(const struct wfsd_ident *ident)
 
 /* ---- paths ----------------------------------------------------------------------------------------------------- */
 
-int wfsd_store_walk(const struct wfsd *d, const char *path, int *fd_ret)
+/* openat2 keeps the whole way beneath the root, also against whoever renames in the store. */
+static int open_beneath(int root_fd, const char *path, int flags)
 {
-	int fd = openat(d->root_fd, ".", O_PATH | O_DIRECTORY | O_CLOEXEC);
+	const struct open_how how = {.flags = (uint64_t)(unsigned)flags,
+				     .resolve = RESOLVE_BENEATH | RESOLVE_NO_SYMLINKS | RESOLVE_NO_MAGICLINKS};
+	return (int)syscall(SYS_openat2, root_fd, path, &how, sizeof(how));
+}
+
+bool wfsd_store_has_openat2(int root_fd)
+{
+	int fd = open_beneath(root_fd, ".", O_PATH | O_DIRECTORY | O_CLOEXEC);
+	if (fd >= 0)
+		close(fd);
+	return fd >= 0;
+}
+
+/* The same, name by name: for older kernels, for filters that forbid openat2, and for paths longer than a system call
+ * takes. */
+static int walk(int root_fd, const char *path, int flags)
+{
+	int fd = openat(root_fd, ".", O_PATH | O_DIRECTORY | O_CLOEXEC);
 
 	while (fd >= 0 && *path) {
 		char name[NAME_MAX + 1];
 		size_t len = strcspn(path, "/");
 		if (len >= sizeof(name)) {
 			close(fd);
-			return -ENAMETOOLONG;
+			errno = ENAMETOOLONG;
+			return -1;
 		}
 		memcpy(name, path, len);
 		name[len] = '\0';
 		path += len + (path[len] == '/');
-		int next = openat(fd, name, O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+		int next = openat(fd, name, *path ? O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC : flags);
 		int err = errno;
 		close(fd);
 		errno = err;
 		fd = next;
 	}
+	return fd;
+}
+
+int wfsd_store_open(const struct wfsd *d, const char *path, int flags, int *fd_ret)
+{
+	int fd;
+
+	/* openat2 refuses what openat leaves aside. */
+	flags |= O_NOFOLLOW | O_CLOEXEC | (flags & O_PATH ? 0 : O_NOCTTY);
+	if (wfsd_store_hangs(d))
+		return -EIO;
+	if (!*path)
+		fd = openat(d->root_fd, ".", flags);
+	else if (d->openat2 && strlen(path) < PATH_MAX)
+		fd = open_beneath(d->root_fd, path, flags);
+	else
+		fd = walk(d->root_fd, path, flags);
 	if (fd < 0)
 		return -errno;
 	*fd_ret = fd;
@@ -258,6 +298,12 @@ int wfsd_store_probe(struct wfsd *d, int dir_fd, const char *stored, struct wfsd
 	return 0;
 }
 
+/* Whether it names an entry of its directory: not the directory itself, nor anything beyond. */
+static bool is_name(const char *shown)
+{
+	return *shown && !strchr(shown, '/') && strcmp(shown, ".") && strcmp(shown, "..");
+}
+
 int wfsd_store_resolve(struct wfsd *d, int dir_fd, const char *shown, struct wfsd_entry *e, const char *dir)
 {
 	enum wfsd_kind kind;
@@ -266,6 +312,10 @@ int wfsd_store_resolve(struct wfsd *d, int dir_fd, const char *shown, struct wfs
 
 	if (strlen(shown) > NAME_MAX) /* the kernel lets up to 1024 bytes through */
 		return -ENAMETOOLONG;
+	if (!is_name(shown)) /* the kernel never asks for one */
+		return -ENOENT;
+	if (d->signed_store)
+		return wfsd_signed_resolve(d, dir_fd, shown, e, dir);
 	err = wfsd_store_probe(d, dir_fd, shown, e, &kind, &bad, dir);
 	if (err != -ENOENT && (err || kind == WFSD_ORDINARY))
 		return err;

@@ -14,17 +14,19 @@
 struct wfsd;
 
 /* What makes a node the same node. A container is one version: another size or time is another node, with other pages
- * in the kernel's cache. Anything else may change in place: size and times are 0. No padding: compared with memcmp. */
+ * in the kernel's cache. Anything else may change in place: size and times are 0. In a signed mount all but directories
+ * are versions, and each name is a node of its own: what it was signed as. No padding: compared with memcmp. */
 struct wfsd_ident {
 	uint64_t dev, ino, size;
 	int64_t mtime_sec, ctime_sec;
 	uint32_t mtime_nsec, ctime_nsec;
 	uint32_t type; /* S_IFMT */
-	uint32_t container;
+	uint32_t versioned : 1;
+	uint32_t entry : 31; /* signed mount: which of the manifest's, from 1 on; else 0 */
 };
 _Static_assert(sizeof(struct wfsd_ident) == 56, "no padding");
 
-struct wfsd_ident wfsd_ident_of(const struct stat *st, bool container);
+struct wfsd_ident wfsd_ident_of(const struct stat *st, bool versioned);
 static inline bool wfsd_ident_equal(const struct wfsd_ident *a, const struct wfsd_ident *b)
 {
 	return !memcmp(a, b, sizeof(*a));
@@ -40,9 +42,12 @@ struct wfsd_entry {
 	struct stat st; /* as the mount shows it: of a container with size and mtime of the original */
 };
 
-/* Walk from the store's root along a path of stored names ("" is the root) that never leaves it: no symlink is
- * followed. Opens an O_PATH descriptor of the directory. */
-int wfsd_store_walk(const struct wfsd *d, const char *path, int *fd_ret);
+/* Open a path of stored names beneath the store's root ("" is the root) with openat's flags. It never leaves the root:
+ * no symlink is followed, the last name's included, whatever is renamed meanwhile. -EIO: so many requests hang in the
+ * store that it is not asked. */
+int wfsd_store_open(const struct wfsd *d, const char *path, int flags, int *fd_ret);
+/* Whether openat2 is there and allowed, for struct wfsd. */
+bool wfsd_store_has_openat2(int root_fd);
 
 /* What a stored name is. -ENOENT: nothing, or a temporary. */
 enum wfsd_kind { WFSD_ORDINARY, WFSD_CONTAINER, WFSD_DAMAGED };

@@ -146,7 +146,7 @@ static struct wfsd_node *node_new(struct wfsd_tree *t, struct wfsd_node *parent,
 		return NULL;
 	}
 	node->ident = e->ident;
-	if (e->container)
+	if (e->ident.versioned)
 		node->st = e->st;
 	node->id = t->next_id++;
 	node->parent = parent;
@@ -258,35 +258,24 @@ uint64_t wfsd_node_parent_ino(struct wfsd_tree *t, const struct wfsd_node *node)
 
 int wfsd_node_open(struct wfsd *d, struct wfsd_node *node, int flags, int *fd_ret, struct stat *st_ret)
 {
-	char *path = wfsd_tree_path(d->tree, node), *name = NULL;
-	int dir_fd = -1, fd = -1, err;
+	char *path = wfsd_tree_path(d->tree, node);
+	int fd = -1, err;
 
 	if (!path)
 		return -ESTALE;
-	name = strrchr(path, '/');
-	if (name)
-		*name++ = '\0';
-	err = wfsd_store_walk(d, name ? path : "", &dir_fd);
-	if (err)
-		goto out;
-	fd = openat(dir_fd, name ? name : *path ? path : ".", flags | O_NOFOLLOW | O_NOCTTY | O_CLOEXEC);
-	if (fd < 0 || fstat(fd, st_ret)) {
-		err = -errno;
-		goto out;
-	}
-	struct wfsd_ident ident = wfsd_ident_of(st_ret, node->ident.container);
-	if (!wfsd_ident_equal(&ident, &node->ident)) {
-		err = -ESTALE;
-		goto out;
-	}
-	*fd_ret = fd;
-	fd = -1;
-out:
-	if (fd >= 0)
-		close(fd);
-	if (dir_fd >= 0)
-		close(dir_fd);
+	err = wfsd_store_open(d, path, flags, &fd);
 	free(path);
+	if (!err && fstat(fd, st_ret))
+		err = -errno;
+	if (!err) {
+		struct wfsd_ident ident = wfsd_ident_of(st_ret, node->ident.versioned);
+		ident.entry = node->ident.entry;
+		err = wfsd_ident_equal(&ident, &node->ident) ? 0 : -ESTALE;
+	}
+	if (!err)
+		*fd_ret = fd;
+	else if (fd >= 0)
+		close(fd);
 	/* It was here: then something on the way was replaced. */
 	return err == -ENOENT || err == -ENOTDIR || err == -ELOOP ? -ESTALE : err;
 }

@@ -21,7 +21,7 @@ struct wfsd_node {
 	/* constant */
 	struct wfsd_ident ident;
 	uint64_t id;	/* never used again: names the node's blocks in the cache */
-	struct stat st; /* of a container: its attributes for ever */
+	struct stat st; /* of a version (a container's): its attributes for ever */
 
 	/* under the tree's lock */
 	struct wfsd_node *chain;

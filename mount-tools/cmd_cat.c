@@ -1,5 +1,6 @@
 /* cmd_cat.c - weightfs cat: the original bytes of containers, and plain files as they are, to standard output. */
 #include "commands.h"
+#include "lost.h"
 #include "tree.h"
 
 #include <errno.h>
@@ -63,7 +64,10 @@ static bool cat_container(const char *path, const struct wfs_reader *reader, uns
 		return true;
 	if (err.status != WFS_CANCELLED) {
 		wfs_reason(reason, reader, &err);
-		msg("cat: %s: %s", path, reason);
+		msg("cat: %s: %s%s", path, reason,
+		    err.block == WFS_NO_BLOCK
+			    ? ""
+			    : "; stopped before it: weightfs unpack --keep-going saves the other blocks");
 	}
 	return false;
 }
@@ -72,7 +76,7 @@ static bool cat_path(const char *path, const struct wfs_reader_opts *opts, unsig
 {
 	struct wfs_reader *reader = NULL;
 	struct wfs_error err = {0};
-	char reason[REASON_BYTES];
+	char reason[REASON_BYTES], advice[ADVICE_BYTES];
 	enum wfs_status status;
 	struct stat st;
 	bool ok = false;
@@ -92,7 +96,8 @@ static bool cat_path(const char *path, const struct wfs_reader_opts *opts, unsig
 		ok = cat_container(path, reader, nr_threads);
 	} else {
 		wfs_reason(reason, NULL, &err);
-		msg("cat: %s: %s", path, reason);
+		msg("cat: %s: %s%s", path, reason,
+		    err.status == WFS_BAD_DATA || err.status == WFS_BAD_CHECKSUM ? unreadable_advice(fd, advice) : "");
 	}
 	wfs_reader_free(reader);
 out:

@@ -2,12 +2,16 @@
 #include "pack.h"
 #include "transfer_options.h"
 
-enum { OPT_MIN_SAVING = OPT_OWN, OPT_HARDLINK, OPT_BLOCK_SIZE, OPT_LEVEL };
+enum { OPT_MIN_SAVING = OPT_OWN, OPT_HARDLINK, OPT_BLOCK_SIZE, OPT_LEVEL, OPT_SIGNABLE };
 
 static const struct option options[] = {
-	{"dry-run", no_argument, NULL, 'n'},	       {"min-saving", required_argument, NULL, OPT_MIN_SAVING},
-	{"hardlink", no_argument, NULL, OPT_HARDLINK}, {"block-size", required_argument, NULL, OPT_BLOCK_SIZE},
-	{"level", required_argument, NULL, OPT_LEVEL}, TRANSFER_OPTIONS,
+	{"dry-run", no_argument, NULL, 'n'},
+	{"min-saving", required_argument, NULL, OPT_MIN_SAVING},
+	{"hardlink", no_argument, NULL, OPT_HARDLINK},
+	{"block-size", required_argument, NULL, OPT_BLOCK_SIZE},
+	{"level", required_argument, NULL, OPT_LEVEL},
+	{"signable", no_argument, NULL, OPT_SIGNABLE},
+	TRANSFER_OPTIONS,
 };
 
 static bool parse_block_size(const char *text, unsigned *log2_ret)
@@ -38,6 +42,8 @@ static bool take_option(const struct command *self, int c, struct transfer_opts 
 		return parse_block_size(optarg, &opts->block_log2);
 	case OPT_LEVEL:
 		return parse_level("pack", optarg, &opts->level);
+	case OPT_SIGNABLE:
+		return opts->signable = true;
 	default:
 		return transfer_option(self, c, opts, in_place);
 	}

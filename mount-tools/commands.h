@@ -18,6 +18,8 @@ struct command {
 int cmd_pack(const struct command *self, int argc, char **argv);
 int cmd_unpack(const struct command *self, int argc, char **argv);
 int cmd_verify(const struct command *self, int argc, char **argv);
+int cmd_sign(const struct command *self, int argc, char **argv);
+int cmd_scrub(const struct command *self, int argc, char **argv);
 int cmd_info(const struct command *self, int argc, char **argv);
 int cmd_cat(const struct command *self, int argc, char **argv);
 int cmd_stats(const struct command *self, int argc, char **argv);

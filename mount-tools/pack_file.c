@@ -166,6 +166,7 @@ static struct wfs_encode_opts encode_opts(struct pack_progress *p)
 					.cpu = t->opts->cpu,
 					.mtime_sec = p->m->st.st_mtim.tv_sec,
 					.mtime_nsec = (uint32_t)p->m->st.st_mtim.tv_nsec,
+					.block_sha256 = t->opts->signable,
 					.progress = on_progress,
 					.ctx = p};
 }
@@ -208,14 +209,9 @@ static bool prove(struct member *m, const struct temp_file *temp, const struct w
 	struct wfs_error err = {0};
 	struct wfs_info info;
 	bool ok = false;
-	int fd;
-	if (fsync(temp->fd))
-		return member_failed_errno(m, "cannot write the container", errno);
-	/* Advice: where it is not taken (tmpfs) there is no disk to ask. */
-	(void)posix_fadvise(temp->fd, 0, 0, POSIX_FADV_DONTNEED);
-	fd = tree_open_file(temp->dir_fd, temp->name);
+	int fd = temp_reopen(temp);
 	if (fd < 0)
-		return member_failed_errno(m, "cannot read the new container back", errno);
+		return member_failed_errno(m, "cannot write the container and read it back", errno);
 	if (wfs_reader_open(fd, &opts, &reader, &err) == WFS_OK &&
 	    wfs_reader_verify(reader, m->t->threads_per_job, on_progress, &progress, &err) == WFS_OK) {
 		wfs_reader_info(reader, &info);

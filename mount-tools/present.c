@@ -110,11 +110,32 @@ static enum presence compare_plain(struct member *m, int fd, const struct stat *
 	return memcmp(sha256, there, SHA256_BYTES) != 0 ? PRESENT_DIFFERENT : PRESENT_EQUAL;
 }
 
+/* In place the original will go because of the file that is there: it may be another's, copied a moment ago, or that of
+ * a run that was killed before it was durable. */
+static int settle(const struct member *m, int fd)
+{
+	int ret;
+	if (!m->t->in_place)
+		return 0;
+	ret = file_settle(fd);
+	return ret ? ret : dir_sync(m->dst_dir);
+}
+
+/* Whether the target's name is the source's own, by whatever path. */
+static bool is_source(const struct member *m, const char *name, const struct stat *st)
+{
+	struct stat from, to;
+	if (m->t->in_place || st->st_dev != m->st.st_dev || st->st_ino != m->st.st_ino)
+		return false;
+	return st->st_nlink == 1 || (!fstat(m->src_dir, &from) && !fstat(m->dst_dir, &to) && from.st_dev == to.st_dev &&
+				     from.st_ino == to.st_ino && !strcmp(name, m->name));
+}
+
 static enum presence look_at(struct member *m, const char *name, bool container)
 {
 	enum presence presence = PRESENT_DIFFERENT;
 	struct stat st;
-	int fd;
+	int fd, ret;
 	if (!name[0])
 		return PRESENT_NONE;
 	if (fstatat(m->dst_dir, name, &st, AT_SYMLINK_NOFOLLOW)) {
@@ -130,15 +151,22 @@ static enum presence look_at(struct member *m, const char *name, bool container)
 	}
 	if (!S_ISREG(st.st_mode))
 		return PRESENT_DIFFERENT;
+	if (is_source(m, name, &st)) {
+		member_failed(m, "the destination is the file itself: use --in-place, or another name");
+		return PRESENT_UNKNOWN;
+	}
 	fd = tree_open_file(m->dst_dir, name);
-	if (fd < 0 || fstat(fd, &st)) {
-		member_failed_errno(m, "cannot read what is there already", errno);
+	ret = fd < 0 || fstat(fd, &st) ? errno : settle(m, fd);
+	if (ret) {
+		member_failed_errno(m, "cannot read what is there already", ret);
 		presence = PRESENT_UNKNOWN;
 	} else {
 		presence = container ? compare_container(m, fd, &st) : compare_plain(m, fd, &st);
 	}
 	if (presence == PRESENT_EQUAL && container)
 		m->out->stored_bytes = (uint64_t)st.st_size;
+	if (presence == PRESENT_EQUAL)
+		m->successor->st = st;
 	if (fd >= 0)
 		close(fd);
 	return presence;
@@ -147,10 +175,17 @@ static enum presence look_at(struct member *m, const char *name, bool container)
 enum presence member_present(struct member *m, const char **name_ret)
 {
 	/* What kind the other form is: pack's is the opposite of the target's; unpack has none. */
-	enum presence presence = look_at(m, m->target, m->target_is_container);
+	enum presence presence = look_at(m, m->target, m->target_is_container), other;
+	struct stat target_st = m->successor->st;
 	*name_ret = m->target;
-	if (presence != PRESENT_NONE)
+	if (presence != PRESENT_NONE && presence != PRESENT_EQUAL)
 		return presence;
+	other = look_at(m, m->other, !m->target_is_container);
+	if (presence == PRESENT_EQUAL && (other == PRESENT_NONE || other == PRESENT_EQUAL)) {
+		m->successor->st = target_st;
+		return presence;
+	}
+	/* Also what would hide or contradict a target that is as it should be. */
 	*name_ret = m->other;
-	return look_at(m, m->other, !m->target_is_container);
+	return other;
 }

@@ -8,12 +8,15 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/random.h>
+#include <time.h>
 #include <unistd.h>
 
 #define TEMP_MARK "weightfs-"
 #define TEMP_END  ".tmp"
 enum { RANDOM_CHARS = 6, MAX_TRIES = 100 };
 #define TEMP_TAIL_BYTES (1 + sizeof(TEMP_MARK) - 1 + RANDOM_CHARS + sizeof(TEMP_END) - 1)
+static const char alphabet[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789";
+static const long lock_retry_ns = 10 * 1000 * 1000;
 
 /* How much of for_name a temporary's name keeps, so that it fits. A UTF-8 sequence is not cut in two: some file systems
  * refuse what is left. */
@@ -29,9 +32,14 @@ static size_t kept_len(int dir_fd, const char *for_name)
 	return room;
 }
 
+static void compose_name(char name[NAME_MAX + 1], int dir_fd, const char *for_name, const char *chars)
+{
+	snprintf(name, NAME_MAX + 1, ".%.*s." TEMP_MARK "%s" TEMP_END, (int)kept_len(dir_fd, for_name), for_name,
+		 chars);
+}
+
 static void temp_name(char name[NAME_MAX + 1], int dir_fd, const char *for_name)
 {
-	static const char alphabet[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789";
 	unsigned char bytes[RANDOM_CHARS] = {0};
 	char random[RANDOM_CHARS + 1] = "";
 	/* Six bytes are never cut short nor interrupted once the pool is up; if the call fails the name is merely
@@ -39,8 +47,20 @@ static void temp_name(char name[NAME_MAX + 1], int dir_fd, const char *for_name)
 	(void)!getrandom(bytes, sizeof(bytes), 0);
 	for (unsigned i = 0; i < RANDOM_CHARS; i++)
 		random[i] = alphabet[bytes[i] % (sizeof(alphabet) - 1)];
-	snprintf(name, NAME_MAX + 1, ".%.*s." TEMP_MARK "%s" TEMP_END, (int)kept_len(dir_fd, for_name), for_name,
-		 random);
+	compose_name(name, dir_fd, for_name, random);
+}
+
+/* The same for every run, and looking like a temporary, so that a dead run's is removed like one. The hash (FNV-1a)
+ * tells names apart that are too long to be kept whole. */
+static void lock_name(char name[NAME_MAX + 1], int dir_fd, const char *for_name)
+{
+	uint64_t hash = 0xcbf29ce484222325;
+	char chars[RANDOM_CHARS + 1] = "";
+	for (const char *c = for_name; *c; c++)
+		hash = (hash ^ (unsigned char)*c) * 0x100000001b3;
+	for (unsigned i = 0; i < RANDOM_CHARS; i++, hash /= sizeof(alphabet) - 1)
+		chars[i] = alphabet[hash % (sizeof(alphabet) - 1)];
+	compose_name(name, dir_fd, for_name, chars);
 }
 
 bool temp_name_matches(const char *name)
@@ -53,19 +73,30 @@ bool temp_name_matches(const char *name)
 }
 
 /* Take the lock that says we live. EAGAIN: someone else holds it. A file system without locks is no reason to fail. */
-static int lock_file(int fd)
+static int lock_file(int fd, short type)
 {
-	struct flock lock = {.l_type = F_WRLCK, .l_whence = SEEK_SET};
+	struct flock lock = {.l_type = type, .l_whence = SEEK_SET};
 	if (!fcntl(fd, F_OFD_SETLK, &lock))
 		return 0;
 	return errno == EACCES ? EAGAIN : errno;
+}
+
+static bool same_inode(const struct stat *a, const struct stat *b)
+{
+	return a->st_dev == b->st_dev && a->st_ino == b->st_ino;
+}
+
+bool file_is_named(int fd, int dir_fd, const char *name)
+{
+	struct stat open_file, named;
+	return !fstat(fd, &open_file) && !fstatat(dir_fd, name, &named, AT_SYMLINK_NOFOLLOW) &&
+	       same_inode(&open_file, &named);
 }
 
 int temp_create(struct temp_file *t, int dir_fd, const char *for_name)
 {
 	*t = (struct temp_file){.dir_fd = dir_fd, .fd = -1};
 	for (unsigned i = 0; i < MAX_TRIES; i++) {
-		struct stat st;
 		temp_name(t->name, dir_fd, for_name);
 		t->fd = openat(dir_fd, t->name, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0600);
 		if (t->fd < 0 && errno == EEXIST)
@@ -73,12 +104,51 @@ int temp_create(struct temp_file *t, int dir_fd, const char *for_name)
 		if (t->fd < 0)
 			return errno;
 		/* Another run may have taken the new, not yet locked file for a dead one's. */
-		if (lock_file(t->fd) != EAGAIN && !fstat(t->fd, &st) && st.st_nlink > 0)
+		if (lock_file(t->fd, F_WRLCK) != EAGAIN && file_is_named(t->fd, dir_fd, t->name))
 			return 0;
 		close(t->fd);
 		t->fd = -1;
 	}
 	return EEXIST;
+}
+
+int name_lock(struct temp_file *lock, int dir_fd, const char *name)
+{
+	const struct timespec pause = {.tv_nsec = lock_retry_ns};
+	*lock = (struct temp_file){.dir_fd = dir_fd, .fd = -1};
+	lock_name(lock->name, dir_fd, name);
+	for (unsigned i = 0; i < MAX_TRIES; i++) {
+		int ret;
+		lock->fd = openat(dir_fd, lock->name, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK, 0600);
+		if (lock->fd < 0)
+			return errno;
+		ret = lock_file(lock->fd, F_WRLCK);
+		/* Its last holder removes it: then what we have locked is nobody's. */
+		if (ret != EAGAIN && file_is_named(lock->fd, dir_fd, lock->name))
+			return 0;
+		close(lock->fd);
+		lock->fd = -1;
+		if (ret == EAGAIN)
+			nanosleep(&pause, NULL);
+	}
+	return EAGAIN;
+}
+
+int temp_reopen(const struct temp_file *t)
+{
+	struct stat written, opened;
+	int ret = file_settle(t->fd), fd;
+	if (ret) {
+		errno = ret;
+		return -1;
+	}
+	fd = openat(t->dir_fd, t->name, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
+	if (fd >= 0 && (fstat(t->fd, &written) || fstat(fd, &opened) || !same_inode(&written, &opened))) {
+		close(fd);
+		errno = ESTALE;
+		return -1;
+	}
+	return fd;
 }
 
 void temp_discard(struct temp_file *t)
@@ -177,6 +247,7 @@ static bool clean_one(int dir_fd, const char *name)
 {
 	struct stat st;
 	bool alive = false;
+	short type = F_WRLCK;
 	int fd;
 	/* A symbolic link cannot be locked; it is a temporary for microseconds only. */
 	if (fstatat(dir_fd, name, &st, AT_SYMLINK_NOFOLLOW))
@@ -188,12 +259,17 @@ static bool clean_one(int dir_fd, const char *name)
 	if (!S_ISREG(st.st_mode))
 		return false;
 	fd = openat(dir_fd, name, O_RDWR | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
+	if (fd < 0 && errno == EACCES) {
+		/* Killed when it had the mode of a read-only file already: a shared lock tells as well. */
+		type = F_RDLCK;
+		fd = openat(dir_fd, name, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
+	}
 	if (fd < 0)
 		return false;
-	switch (lock_file(fd)) {
+	switch (lock_file(fd, type)) {
 	case 0:
 		/* Still the file we locked, not a new one under the same name? */
-		if (!fstat(fd, &st) && st.st_nlink > 0)
+		if (file_is_named(fd, dir_fd, name))
 			unlinkat(dir_fd, name, 0);
 		break;
 	case EAGAIN:
@@ -245,6 +321,15 @@ int attributes_set(int fd, const struct stat *st, struct timespec mtime)
 	if (fchmod(fd, mode))
 		return errno;
 	return futimens(fd, times) ? errno : 0;
+}
+
+int file_settle(int fd)
+{
+	if (fsync(fd))
+		return errno;
+	/* Advice: where it is not taken (tmpfs) there is no disk to ask. */
+	(void)posix_fadvise(fd, 0, 0, POSIX_FADV_DONTNEED);
+	return 0;
 }
 
 int dir_sync(int dir_fd)

@@ -20,11 +20,19 @@ struct temp_file {
 
 /* Create a temporary, readable by its owner only, for a file that will be called for_name. */
 int temp_create(struct temp_file *t, int dir_fd, const char *for_name) MUST_CHECK;
+/* Have all of it on the disk and out of the page cache (file_settle), and open it anew for reading: what is read comes
+ * from the disk. Returns a descriptor, or -1 with errno; ESTALE: another file took its name. */
+int temp_reopen(const struct temp_file *t) MUST_CHECK;
 /* Give the file its name, and the directory the news, durably. Without replace an existing name is EEXIST and keeps
  * what it has. The content must have been fsynced. t is closed by success only. */
 int temp_publish(struct temp_file *t, const char *name, bool replace) MUST_CHECK;
 /* Remove the temporary, if there still is one, and close it. */
 void temp_discard(struct temp_file *t);
+
+/* Lock a name in a directory, which need not exist: whoever replaces or removes a file because another one stands for
+ * it holds the lock of both from the last look at them on. EAGAIN: another run has held it for a second. temp_discard()
+ * gives it back. A file system without locks gives it to everyone. */
+int name_lock(struct temp_file *lock, int dir_fd, const char *name) MUST_CHECK;
 
 /* Make a hard link of src_name: the same promise as temp_publish. */
 int link_publish(int src_dir, const char *src_name, int dst_dir, const char *name, bool replace) MUST_CHECK;
@@ -40,6 +48,13 @@ unsigned temp_clean(int dir_fd);
 /* Give the file permission bits and owner of st, and mtime. Another owner is best effort unless we are root; where it
  * fails, the set-id bits go, as they would hand rights to the wrong one. */
 int attributes_set(int fd, const struct stat *st, struct timespec mtime) MUST_CHECK;
+
+/* Whether name is that of the open file. */
+bool file_is_named(int fd, int dir_fd, const char *name);
+
+/* Have all of the file on the disk, and none of it in the page cache, as far as the kernel lets us: what is read next
+ * comes from the disk. */
+int file_settle(int fd) MUST_CHECK;
 
 /* fsync a directory. File systems that cannot are no error: they have nothing to lose. */
 int dir_sync(int dir_fd) MUST_CHECK;

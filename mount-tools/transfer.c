@@ -31,6 +31,8 @@ static void block_signals(struct transfer *t)
 	signal(SIGIO, SIG_IGN);
 	/* Whoever read our report may go away; the work goes on. close_stdout() tells. */
 	signal(SIGPIPE, SIG_IGN);
+	/* A file that grows over the limit is an error to report (EFBIG). */
+	signal(SIGXFSZ, SIG_IGN);
 }
 
 bool transfer_stopped(struct transfer *t)
@@ -268,15 +270,15 @@ static void run_rest(struct transfer *t)
 		report_failure(t->report, t->opts->destination, "cannot sync: %s", strerror(errno));
 }
 
-/* Make the directories and remove what dead runs left. */
-static void prepare(struct transfer *t)
+/* Make the directories and remove what dead runs left. false: a failure was reported that ends all. */
+static bool prepare(struct transfer *t)
 {
 	if (t->opts->dry_run)
-		return;
-	if (t->single)
-		temp_clean(t->dst_root);
-	else
-		transfer_make_directories(t);
+		return true;
+	if (!t->single)
+		return transfer_make_directories(t);
+	temp_clean(t->dst_root);
+	return true;
 }
 
 static const char *stop_text(struct transfer *t)
@@ -311,10 +313,11 @@ static bool run(struct transfer *t)
 	if (!t->ops->check_tree || t->ops->check_tree(t)) {
 		t->touched = xcalloc(t->tree.nr, sizeof(*t->touched));
 		plan(t);
-		prepare(t);
-		run_files(t);
-		if (!t->single)
-			run_rest(t);
+		if (prepare(t)) {
+			run_files(t);
+			if (!t->single)
+				run_rest(t);
+		}
 	}
 	return report_end(t->report, stop_text(t));
 }

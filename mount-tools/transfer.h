@@ -24,6 +24,7 @@ struct transfer_opts {
 	enum wfs_cpu cpu;
 	unsigned block_log2;
 	enum wfs_level level; /* of pack */
+	bool signable;	      /* with the SHA-256 of every block */
 	double min_saving;    /* percent */
 };
 
@@ -61,16 +62,27 @@ struct transfer {
 
 enum form { FORM_CONVERT, FORM_COPY, FORM_KEEP, NR_FORMS };
 
+/* What stands for a member from now on, in its destination directory. */
+struct successor {
+	char name[NAME_MAX + 1];
+	struct stat st; /* as it was proven */
+};
+
 struct group {
 	const struct tree_entry *first;
 	struct stat st;		  /* of the first member when it was opened */
 	bool no_gain;		  /* pack: converting does not save enough */
 	char *artifact[NR_FORMS]; /* where, beneath dst_root, its converted and copied form are */
+	struct stat artifact_st[NR_FORMS];
 	bool sha256_known;
 	uint8_t sha256[SHA256_BYTES]; /* of the source file's bytes */
 	struct wfs_head head;	      /* unpack: of the container */
 	uint64_t work_done;	      /* told to the progress */
-	bool disk_full;		      /* in place, beside other jobs: these may free what it needs */
+	struct successor *successor;  /* of each member */
+	bool removing, changed;	      /* in place: its first original was removed; none may be, as it changed */
+	const struct tree_entry
+		*failed; /* a name of it that could not be done: the others are left, to stay links of it */
+	bool disk_full;	 /* in place, beside other jobs: these may free what it needs */
 };
 
 struct member {
@@ -85,6 +97,8 @@ struct member {
 	char target[NAME_MAX + 1];
 	bool target_is_container; /* to be compared as one */
 	char other[NAME_MAX + 1]; /* where an earlier run may have left the other form; "": nowhere */
+	bool appeared;		  /* the target, from another run, after we had looked for it */
+	struct successor *successor;
 	struct outcome *out;
 };
 
@@ -115,25 +129,43 @@ int transfer_run(const struct transfer_ops *ops, const struct transfer_opts *opt
 /* Whether to stop: a signal has come or the disk is full. Any thread. */
 bool transfer_stopped(struct transfer *t);
 
-/* transfer_dirs.c */
-void transfer_make_directories(struct transfer *t);
+/* transfer_dirs.c: make those of the destination and remove what dead runs left in them. false: it is the source, and
+ * nothing may be done; a failure was reported. */
+bool transfer_make_directories(struct transfer *t) MUST_CHECK;
 void transfer_make_symlinks(struct transfer *t);
 void transfer_finish_directories(struct transfer *t);
 
 /* transfer_group.c: handle the group t->job[i]. */
 void transfer_group(struct transfer *t, size_t i);
+void member_init(struct member *m, struct transfer *t, struct group *g, size_t entry, size_t k, struct outcome *out);
+void member_close(struct member *m);
+/* In place the directory shall end with the time it had: even a temporary that came to nothing moves it. */
+void member_touch_parent(const struct member *m);
 /* Note a failure of a member; returns false. */
 bool member_failed(struct member *m, const char *fmt, ...) PRINTF_LIKE(2, 3);
 /* The same for a system call: "cannot read: ..."; a full disk stops everything, unless other jobs may free space. */
 bool member_failed_errno(struct member *m, const char *what, int sys_errno);
 /* The same for the codec; reader may be NULL. A cancelled call leaves no note: it was not reached. */
 bool member_failed_wfs(struct member *m, const struct wfs_reader *reader, const struct wfs_error *err);
+/* The target's name was taken after we had looked; returns false. */
+bool member_appeared(struct member *m);
 /* Note something the user should know about a member that goes well. */
 void member_note(struct member *m, const char *fmt, ...) PRINTF_LIKE(2, 3);
 /* Tell the progress that the group's work so far is this. */
 void member_progress(struct member *m, uint64_t work_done);
 /* Whether the source is still the file it was when it was opened; otherwise the failure is noted. */
 bool member_unchanged(struct member *m) MUST_CHECK;
+
+/* transfer_replace.c: whether another process has the file open for writing, where one can tell. */
+bool has_writer(int fd);
+/* Give the new file, which is complete, the target's name. */
+bool member_publish(struct member *m, struct temp_file *temp) MUST_CHECK;
+/* unpack in place: read the new file back from the disk. */
+bool member_prove_plain(struct member *m, const struct temp_file *temp) MUST_CHECK;
+/* With --force: remove what an earlier run left in the other form, which would hide or contradict the new file. */
+bool member_remove_other(struct member *m) MUST_CHECK;
+/* In place, of a group of nr members: remove each original that has a proven successor. */
+void group_remove_sources(struct transfer *t, struct group *g, size_t first_entry, struct outcome *out, size_t nr);
 
 /* copy_file.c: copy the member's bytes, holes kept, into temp. */
 enum fill_result copy_member(struct member *m, struct temp_file *temp);

@@ -38,7 +38,45 @@ out:
 	return ret;
 }
 
-void transfer_make_directories(struct transfer *t)
+struct directory_id {
+	dev_t dev;
+	ino_t ino;
+};
+
+static int compare_ids(const void *a, const void *b)
+{
+	const struct directory_id *x = a, *y = b;
+	if (x->dev != y->dev)
+		return x->dev < y->dev ? -1 : 1;
+	return x->ino < y->ino ? -1 : x->ino > y->ino;
+}
+
+/* The directories of the source, sorted; the caller frees them. */
+static struct directory_id *source_directories(const struct tree *tree, size_t *nr_ret)
+{
+	struct directory_id *id = xcalloc(tree->nr, sizeof(*id));
+	size_t nr = 0;
+	for (size_t i = 0; i < tree->nr; i++)
+		if (S_ISDIR(tree->entry[i].st.st_mode))
+			id[nr++] = (struct directory_id){tree->entry[i].st.st_dev, tree->entry[i].st.st_ino};
+	qsort(id, nr, sizeof(*id), compare_ids);
+	*nr_ret = nr;
+	return id;
+}
+
+/* Bind mounts: a directory of the destination may be one of the source by another path, which no comparison of paths
+ * tells. */
+static bool is_directory_of(const struct directory_id *id, size_t nr, int fd)
+{
+	struct stat st;
+	if (fstat(fd, &st))
+		return false;
+	return bsearch(&(struct directory_id){st.st_dev, st.st_ino}, id, nr, sizeof(*id), compare_ids) != NULL;
+}
+
+/* Of the entries from the first on, parents first: nothing is made in a directory before it was looked at. false: the
+ * destination is the source. */
+static bool make_directories(struct transfer *t, const struct directory_id *source, size_t nr_source)
 {
 	unsigned nr_alive = 0;
 	for (size_t i = 0; i < t->tree.nr && !transfer_stopped(t); i++) {
@@ -55,6 +93,12 @@ void transfer_make_directories(struct transfer *t)
 		fd = tree_open_dir(t->dst_root, e->path);
 		if (fd < 0)
 			continue; /* reported by the walk, or by each file in it */
+		if (!t->in_place && is_directory_of(source, nr_source, fd)) {
+			close(fd);
+			report_failure(t->report, *e->path ? e->path : ".",
+				       "the destination is the source by another path: use --in-place instead of -o");
+			return false;
+		}
 		nr_alive += temp_clean(fd);
 		close(fd);
 		report_other(t->report, true);
@@ -62,6 +106,16 @@ void transfer_make_directories(struct transfer *t)
 	if (nr_alive)
 		report_notice(t->report, t->opts->destination ? t->opts->destination : t->opts->source,
 			      "another weightfs is at work here");
+	return true;
+}
+
+bool transfer_make_directories(struct transfer *t)
+{
+	size_t nr;
+	struct directory_id *source = source_directories(&t->tree, &nr);
+	bool ok = make_directories(t, source, nr);
+	free(source);
+	return ok;
 }
 
 static bool same_link(int dir_fd, const char *name, const char *target)

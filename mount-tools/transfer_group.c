@@ -1,5 +1,4 @@
-/* transfer_group.c - one file and all its hard links: from what it is to what it shall be, and in place the removal of
- * the originals once their successors are proven. */
+/* transfer_group.c - one file and all its hard links: from what it is to what it shall be. */
 #include "transfer.h"
 
 #include <errno.h>
@@ -42,6 +41,12 @@ bool member_failed_wfs(struct member *m, const struct wfs_reader *reader, const 
 	return member_failed(m, "%s", reason);
 }
 
+bool member_appeared(struct member *m)
+{
+	m->appeared = true;
+	return member_failed(m, "%s appeared meanwhile: run again", m->target);
+}
+
 void member_note(struct member *m, const char *fmt, ...)
 {
 	va_list args;
@@ -82,17 +87,6 @@ bool member_unchanged(struct member *m)
 	return true;
 }
 
-/* Whether another process has the file open for writing: only then is a read lease refused with EAGAIN. Where leases do
- * not exist (network file systems, files of others) nobody can tell. */
-static bool has_writer(int fd)
-{
-	if (!fcntl(fd, F_SETLEASE, F_RDLCK)) {
-		fcntl(fd, F_SETLEASE, F_UNLCK);
-		return false;
-	}
-	return errno == EAGAIN;
-}
-
 static bool open_member(struct member *m)
 {
 	const char *target_name;
@@ -115,7 +109,7 @@ static bool open_member(struct member *m)
 	return true;
 }
 
-static void close_member(struct member *m)
+void member_close(struct member *m)
 {
 	if (m->dst_dir >= 0 && m->dst_dir != m->src_dir)
 		close(m->dst_dir);
@@ -134,23 +128,43 @@ static char *target_path(const struct member *m)
 
 static void note_artifact(struct member *m)
 {
-	if (!m->group->artifact[m->form])
-		m->group->artifact[m->form] = target_path(m);
+	if (m->group->artifact[m->form])
+		return;
+	m->group->artifact[m->form] = target_path(m);
+	m->group->artifact_st[m->form] = m->successor->st;
 }
 
-/* Link what another member of the group became. Returns false when a link cannot be made here: make it anew then. */
-static bool try_link(struct member *m)
+/* Whether an error of a link says that none can be made here. */
+static bool is_linkless(int sys_errno)
+{
+	return sys_errno == EPERM || sys_errno == EMLINK || sys_errno == EXDEV || sys_errno == EOPNOTSUPP ||
+	       sys_errno == ENOSYS || sys_errno == ENOENT;
+}
+
+/* Link what another member of the group became. FILL_NO_GAIN: there is nothing to link, or no link can be made here:
+ * make it anew then. */
+static enum fill_result try_link(struct member *m)
 {
 	const char *name, *path = m->group->artifact[m->form];
-	int dir_fd = tree_open_parent(m->t->dst_root, path, &name), ret;
-	if (dir_fd < 0)
-		return false;
-	ret = link_publish(dir_fd, name, m->dst_dir, m->target, m->t->opts->force);
-	close(dir_fd);
+	int dir_fd, ret;
+	/* Changed since that was made. */
+	if (!path || !same_state(&m->st, &m->group->st))
+		return FILL_NO_GAIN;
+	dir_fd = tree_open_parent(m->t->dst_root, path, &name);
+	ret = dir_fd < 0 ? errno : link_publish(dir_fd, name, m->dst_dir, m->target, m->t->opts->force);
+	if (dir_fd >= 0)
+		close(dir_fd);
+	if (is_linkless(ret))
+		return FILL_NO_GAIN;
+	if (ret == EEXIST)
+		member_appeared(m);
+	else if (ret)
+		member_failed_errno(m, "cannot make the hard link", ret);
 	if (ret)
-		return false;
+		return FILL_FAILED;
+	m->successor->st = m->group->artifact_st[m->form];
 	m->out->action = ACTION_LINKED;
-	return true;
+	return FILL_OK;
 }
 
 /* --hardlink: copies that share the source's blocks and inode. */
@@ -160,68 +174,65 @@ static bool try_hardlink(struct member *m)
 		return false;
 	if (link_publish(m->src_dir, m->name, m->dst_dir, m->target, m->t->opts->force))
 		return false;
+	m->successor->st = m->st;
 	m->out->action = ACTION_COPIED;
 	return true;
 }
 
-/* In place the directory shall end with the time it had: even a temporary that came to nothing moves it. */
-static void touch_parent(const struct member *m)
+void member_touch_parent(const struct member *m)
 {
 	if (m->t->in_place && m->entry->parent != TREE_NONE)
 		atomic_store(&m->t->touched[m->entry->parent], true);
 }
 
+/* The new file is written: prove it, give it its attributes and its name. */
+static bool finish_target(struct member *m, struct temp_file *temp)
+{
+	struct timespec mtime = m->form == FORM_CONVERT ? m->t->ops->converted_mtime(m) : m->st.st_mtim;
+	int ret;
+	if (m->form == FORM_CONVERT && m->t->ops->restores && m->t->in_place && !member_prove_plain(m, temp))
+		return false;
+	ret = attributes_set(temp->fd, &m->st, mtime);
+	if (!ret && fsync(temp->fd))
+		ret = errno;
+	if (ret)
+		return member_failed_errno(m, "cannot finish the new file", ret);
+	if (!member_publish(m, temp))
+		return false;
+	m->out->action = m->form == FORM_CONVERT ? ACTION_CONVERTED : ACTION_COPIED;
+	return true;
+}
+
 /* Write the member's target under a temporary name, prove it, publish it. */
 static enum fill_result make_target(struct member *m)
 {
-	struct timespec mtime = m->st.st_mtim;
 	struct temp_file temp;
 	enum fill_result result;
 	int ret = temp_create(&temp, m->dst_dir, m->target);
-	touch_parent(m);
+	member_touch_parent(m);
 	if (ret) {
 		member_failed_errno(m, "cannot create a temporary file", ret);
 		return FILL_FAILED;
 	}
 	result = m->form == FORM_CONVERT ? m->t->ops->convert(m, &temp) : copy_member(m, &temp);
-	if (result == FILL_OK) {
-		if (m->form == FORM_CONVERT)
-			mtime = m->t->ops->converted_mtime(m);
-		ret = attributes_set(temp.fd, &m->st, mtime);
-		if (!ret && fsync(temp.fd))
-			ret = errno;
-		if (!ret)
-			ret = temp_publish(&temp, m->target, m->t->opts->force);
-		if (ret == EEXIST)
-			member_failed(m, "%s appeared meanwhile: run again", m->target);
-		else if (ret)
-			member_failed_errno(m, "cannot finish the new file", ret);
-		result = ret ? FILL_FAILED : FILL_OK;
-		m->out->action = ret ? ACTION_FAILED : m->form == FORM_CONVERT ? ACTION_CONVERTED : ACTION_COPIED;
-	}
+	if (result == FILL_OK && !finish_target(m, &temp))
+		result = FILL_FAILED;
 	temp_discard(&temp);
 	return result;
-}
-
-/* With --force: what an earlier run left in the other form would hide or contradict the new file. */
-static bool remove_other(struct member *m)
-{
-	if (!m->t->opts->force || !m->other[0] || !unlinkat(m->dst_dir, m->other, 0) || errno == ENOENT)
-		return true;
-	return member_failed_errno(m, "cannot remove its other form", errno);
 }
 
 /* The target's name is free, or may be replaced. */
 static enum fill_result place_target(struct member *m)
 {
-	bool linked = m->group->artifact[m->form] && try_link(m);
-	if (!linked && !try_hardlink(m)) {
-		enum fill_result result = make_target(m);
-		if (result != FILL_OK)
-			return result;
-	}
+	enum fill_result result = try_link(m);
+	if (result == FILL_NO_GAIN)
+		result = try_hardlink(m) ? FILL_OK : make_target(m);
+	if (result == FILL_FAILED)
+		m->group->failed = m->entry;
+	if (result != FILL_OK)
+		return result;
 	note_artifact(m);
-	return remove_other(m) ? FILL_OK : FILL_FAILED;
+	return member_remove_other(m) ? FILL_OK : FILL_FAILED;
 }
 
 static void estimate_member(struct member *m)
@@ -234,10 +245,37 @@ static void estimate_member(struct member *m)
 		m->out->action = m->t->in_place ? ACTION_KEPT : ACTION_COPIED;
 }
 
+/* See what is there, and make what is not. */
+static enum fill_result make_present(struct member *m)
+{
+	const char *there = NULL;
+	switch (member_present(m, &there)) {
+	case PRESENT_EQUAL:
+		m->out->action = ACTION_PRESENT;
+		if (there == m->other) {
+			m->form = m->form == FORM_CONVERT ? FORM_COPY : FORM_CONVERT;
+			memcpy(m->target, m->other, sizeof(m->target));
+			m->other[0] = '\0';
+		}
+		note_artifact(m);
+		return member_remove_other(m) ? FILL_OK : FILL_FAILED;
+	case PRESENT_DIFFERENT:
+		if (m->t->opts->force)
+			break;
+		member_failed(m, "%s is there already and is not the same (--force replaces it)", there);
+		return FILL_FAILED;
+	case PRESENT_UNKNOWN:
+		return FILL_FAILED;
+	case PRESENT_NONE:
+		break;
+	}
+	return place_target(m);
+}
+
 /* One attempt. FILL_NO_GAIN: the group is not to be converted after all, try again as a copy. */
 static enum fill_result attempt_member(struct member *m)
 {
-	const char *there = NULL;
+	enum fill_result result;
 	/* Until something makes it smaller. */
 	m->out->raw_bytes = m->out->stored_bytes = (uint64_t)m->st.st_size;
 	if (!m->t->ops->classify(m))
@@ -254,72 +292,35 @@ static enum fill_result attempt_member(struct member *m)
 		member_failed(m, "is open for writing in another program: left as it is");
 		return FILL_FAILED;
 	}
-	switch (member_present(m, &there)) {
-	case PRESENT_EQUAL:
-		m->out->action = ACTION_PRESENT;
-		if (there == m->other) {
-			m->form = m->form == FORM_CONVERT ? FORM_COPY : FORM_CONVERT;
-			memcpy(m->target, m->other, sizeof(m->target));
-		}
-		note_artifact(m);
-		return FILL_OK;
-	case PRESENT_DIFFERENT:
-		if (m->t->opts->force)
-			break;
-		member_failed(m, "%s is there already and is not the same (--force replaces it)", there);
-		return FILL_FAILED;
-	case PRESENT_UNKNOWN:
-		return FILL_FAILED;
-	case PRESENT_NONE:
-		break;
+	result = make_present(m);
+	if (result == FILL_FAILED && m->appeared) {
+		/* Another run was faster: what it made may be what we want. */
+		m->out->action = ACTION_NONE;
+		m->out->note[0] = '\0';
+		m->group->failed = NULL;
+		result = make_present(m);
 	}
-	return place_target(m);
+	return result;
 }
 
 static void run_member(struct member *m)
 {
 	enum fill_result result = FILL_FAILED;
-	if (open_member(m))
+	if (m->group->failed)
+		member_failed(m, "left as it is, since %s, another name of it, failed", m->group->failed->path);
+	else if (open_member(m))
 		result = attempt_member(m);
 	if (result == FILL_NO_GAIN) {
 		m->group->no_gain = true;
 		attempt_member(m);
 	}
-	close_member(m);
+	/* In place a file is replaced under all its names or under none. */
+	if (m->t->in_place && m->out->action == ACTION_FAILED && !m->group->failed)
+		m->group->failed = m->entry;
+	member_close(m);
 }
 
-/* In place: whether the file may go, now that all its names have a proven successor. Its change time moves when another
- * link of it is removed, so only the first removal can look at that. */
-static bool may_remove(struct member *m, bool first)
-{
-	struct stat now;
-	m->src_fd = tree_open_file(m->src_dir, m->name);
-	if (m->src_fd < 0 || fstat(m->src_fd, &now))
-		return member_failed_errno(m, "cannot open the original again", errno);
-	if (now.st_dev == m->group->st.st_dev && now.st_ino == m->group->st.st_ino &&
-	    now.st_size == m->group->st.st_size && same_time(now.st_mtim, m->group->st.st_mtim) &&
-	    (!first || same_time(now.st_ctim, m->group->st.st_ctim)) && !has_writer(m->src_fd))
-		return true;
-	return member_failed(m, "changed just now: kept beside its other form, which has the old content");
-}
-
-static void remove_source(struct member *m, bool first)
-{
-	m->src_dir = tree_open_parent(m->t->src_root, m->entry->path, &m->name);
-	if (m->src_dir < 0)
-		member_failed_errno(m, "cannot open its directory again", errno);
-	else if (may_remove(m, first) && unlinkat(m->src_dir, m->name, 0))
-		member_failed_errno(m, "cannot remove the original", errno);
-	touch_parent(m);
-	close_member(m);
-}
-
-static bool has_successor(const struct outcome *out)
-{
-	return out->action == ACTION_CONVERTED || out->action == ACTION_LINKED || out->action == ACTION_PRESENT;
-}
-
-static void init_member(struct member *m, struct transfer *t, struct group *g, size_t entry, struct outcome *out)
+void member_init(struct member *m, struct transfer *t, struct group *g, size_t entry, size_t k, struct outcome *out)
 {
 	*m = (struct member){.t = t,
 			     .group = g,
@@ -327,35 +328,15 @@ static void init_member(struct member *m, struct transfer *t, struct group *g, s
 			     .src_dir = -1,
 			     .src_fd = -1,
 			     .dst_dir = -1,
+			     .successor = &g->successor[k],
 			     .out = out};
-}
-
-/* In place: after all names of the file have their successors, so that a run that is killed in between can still tell
- * which names belong together. */
-static void remove_sources(struct transfer *t, struct group *g, size_t first_entry, struct outcome *out, size_t nr)
-{
-	struct member m;
-	bool first = true;
-	for (size_t k = 0; k < nr; k++)
-		if (out[k].action == ACTION_NONE)
-			return;
-	for (size_t e = first_entry, k = 0; k < nr; e = t->tree.entry[e].next_link, k++) {
-		if (!has_successor(&out[k]))
-			continue;
-		if ((size_t)g->st.st_nlink > nr && !out[k].note[0])
-			snprintf(out[k].note, sizeof(out[k].note),
-				 "has other hard links outside: its old space is not free while they exist");
-		init_member(&m, t, g, e, &out[k]);
-		remove_source(&m, first);
-		first = false;
-	}
 }
 
 static void finish_group(struct transfer *t, struct group *g, size_t i, struct outcome *out, size_t nr)
 {
 	size_t e = t->job[i].entry;
 	if (t->in_place && !t->opts->dry_run)
-		remove_sources(t, g, e, out, nr);
+		group_remove_sources(t, g, e, out, nr);
 	for (size_t k = 0; k < nr; e = t->tree.entry[e].next_link, k++)
 		if (out[k].action != ACTION_NONE)
 			report_add(t->report, t->single ? t->opts->source : t->tree.entry[e].path, &out[k]);
@@ -373,10 +354,12 @@ void transfer_group(struct transfer *t, size_t i)
 	for (size_t e = first; e != TREE_NONE; e = t->tree.entry[e].next_link)
 		nr++;
 	out = xcalloc(nr, sizeof(*out));
+	g.successor = xcalloc(nr, sizeof(*g.successor));
 	for (size_t e = first; e != TREE_NONE && !transfer_stopped(t); e = t->tree.entry[e].next_link) {
 		out[k].again = k > 0;
-		init_member(&m, t, &g, e, &out[k++]);
+		member_init(&m, t, &g, e, k, &out[k]);
 		run_member(&m);
+		memcpy(g.successor[k++].name, m.target, sizeof(m.target));
 	}
 	t->job[i].again = g.disk_full;
 	t->job[i].told = g.work_done;
@@ -384,5 +367,6 @@ void transfer_group(struct transfer *t, size_t i)
 		finish_group(t, &g, i, out, nr);
 	for (unsigned f = 0; f < NR_FORMS; f++)
 		free(g.artifact[f]);
+	free(g.successor);
 	free(out);
 }

@@ -1,4 +1,5 @@
 /* unpack_file.c - what unpack does with one file: containers become their originals, proven by SHA-256. */
+#include "lost.h"
 #include "unpack.h"
 
 #include <errno.h>
@@ -45,6 +46,15 @@ static bool classify_container(struct member *m, const char *original)
 	return set_form(m, FORM_CONVERT, original);
 }
 
+/* A container that cannot be opened keeps all its bytes to itself. */
+static bool fail_open(struct member *m, const struct wfs_error *err)
+{
+	char advice[ADVICE_BYTES];
+	if (err->status != WFS_BAD_DATA && err->status != WFS_BAD_CHECKSUM)
+		return member_failed_wfs(m, NULL, err);
+	return member_failed(m, "%s%s", err->reason, unreadable_advice(m->src_fd, advice));
+}
+
 static bool classify(struct member *m)
 {
 	struct wfs_error err = {0};
@@ -57,7 +67,7 @@ static bool classify(struct member *m)
 	if (status == WFS_NOT_CONTAINER && !m->t->single)
 		return set_form(m, FORM_COPY, m->base);
 	if (status != WFS_OK)
-		return member_failed_wfs(m, NULL, &err);
+		return fail_open(m, &err);
 	if (!suffixed && m->t->in_place)
 		return member_failed(m, "its name does not end in " SUFFIX ": use -o");
 	return classify_container(m, suffixed ? original : m->base);
@@ -91,8 +101,7 @@ static bool is_zero(const char *p, size_t len)
 	return len == 0 || (p[0] == 0 && !memcmp(p, p + 1, len - 1));
 }
 
-/* Write a piece, leaving holes where a whole aligned step is zero: sparse files come back sparse. */
-static int write_sparse(int fd, const char *raw, size_t len, uint64_t off)
+int write_sparse(int fd, const char *raw, size_t len, uint64_t off)
 {
 	static const size_t step = 64 << 10;
 	size_t done = 0, run = 0; /* [run, done) is to be written */
@@ -126,20 +135,28 @@ static int write_piece(void *ctx, const void *raw, size_t len)
 	return transfer_stopped(w->m->t);
 }
 
-/* Decode everything into temp; the SHA-256 proves it. */
-static bool decode_all(struct member *m, const struct wfs_reader *reader, struct temp_file *temp)
+/* Decode everything into temp; the SHA-256 proves it. *damaged_ret: it is the container's fault that it failed. */
+static bool decode_all(struct member *m, const struct wfs_reader *reader, struct temp_file *temp, bool *damaged_ret)
 {
 	struct writer w = {.m = m, .fd = temp->fd, .hash = hash_thread_new()};
 	const struct wfs_head *head = &m->group->head;
 	uint8_t sha256[SHA256_BYTES];
+	char reason[REASON_BYTES];
 	struct wfs_error err = {0};
 	bool ok = wfs_reader_stream(reader, 0, head->raw_len, m->t->threads_per_job, write_piece, &w, &err) == WFS_OK;
 	if (ok) {
 		hash_thread_final(w.hash, sha256);
 		ok = !memcmp(sha256, head->sha256, SHA256_BYTES) ||
 		     member_failed(m, "the unpacked bytes do not have the original's SHA-256");
+		*damaged_ret = !ok;
 	} else {
-		member_failed_wfs(m, reader, &err);
+		*damaged_ret = err.status != WFS_CANCELLED && err.block != WFS_NO_BLOCK;
+		if (*damaged_ret) {
+			wfs_reason(reason, reader, &err);
+			member_failed(m, "%s", reason);
+		} else {
+			member_failed_wfs(m, reader, &err);
+		}
 	}
 	hash_thread_free(w.hash);
 	/* The trailing hole. */
@@ -148,26 +165,38 @@ static bool decode_all(struct member *m, const struct wfs_reader *reader, struct
 	return ok;
 }
 
-static enum fill_result convert(struct member *m, struct temp_file *temp)
+static enum fill_result convert_or_save(struct member *m, struct temp_file *temp, bool keep_going)
 {
 	const struct wfs_reader_opts opts = {.cpu = m->t->opts->cpu};
 	struct wfs_reader *reader = NULL;
 	struct wfs_error err = {0};
 	struct wfs_info info;
-	bool ok = wfs_reader_open(m->src_fd, &opts, &reader, &err) == WFS_OK;
+	bool damaged = false, ok = wfs_reader_open(m->src_fd, &opts, &reader, &err) == WFS_OK;
 	if (ok) {
 		/* The head that was looked at before must be the one that is decoded. */
 		wfs_reader_info(reader, &info);
 		m->group->head = info.head;
-		ok = decode_all(m, reader, temp);
+		ok = decode_all(m, reader, temp, &damaged);
 	} else {
-		member_failed_wfs(m, NULL, &err);
+		fail_open(m, &err);
 	}
+	if (damaged && keep_going)
+		save_partial(m, reader, temp);
 	if (ok && (info.head.from_tail || info.meta_from_copy_b))
 		member_note(m, "one copy of its %s is damaged; everything was read from the other",
 			    info.head.from_tail ? "head" : "metadata");
 	wfs_reader_free(reader);
 	return ok ? FILL_OK : FILL_FAILED;
+}
+
+static enum fill_result convert(struct member *m, struct temp_file *temp)
+{
+	return convert_or_save(m, temp, false);
+}
+
+static enum fill_result convert_keep_going(struct member *m, struct temp_file *temp)
+{
+	return convert_or_save(m, temp, true);
 }
 
 static struct timespec converted_mtime(const struct member *m)
@@ -184,5 +213,17 @@ const struct transfer_ops unpack_ops = {
 	.classify = classify,
 	.work = work,
 	.convert = convert,
+	.converted_mtime = converted_mtime,
+};
+
+const struct transfer_ops unpack_keep_going_ops = {
+	.command = "unpack",
+	.converted = "unpacked",
+	.gerund = "unpacking",
+	.restores = true,
+	.passes = 1,
+	.classify = classify,
+	.work = work,
+	.convert = convert_keep_going,
 	.converted_mtime = converted_mtime,
 };

@@ -1,17 +1,17 @@
-/* verify_file.c - prove one container, and say exactly what is wrong with a damaged one. */
+/* verify_file.c - prove one container, say exactly what is wrong with a damaged one, and heal what can be healed. */
 #include "verify_file.h"
+#include "page_cache.h"
+#include "spares.h"
 
 #include <errno.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 
-enum { HEAD_BYTES = 4096, MAX_BLOCK_BYTES = 1 << 20 };
-
 const char *verdict_name(enum verdict verdict)
 {
-	static const char *const names[NR_VERDICTS] = {"ok", "degraded", "damaged", "unsupported", "error", "none"};
+	static const char *const names[NR_VERDICTS] = {"ok",	      "repaired", "degraded", "damaged",
+						       "unsupported", "error",	  "none"};
 	return names[verdict];
 }
 
@@ -30,95 +30,105 @@ static enum verdict verdict_of(enum wfs_status status)
 	}
 }
 
-static void set_failure(struct verify_result *r, const struct wfs_reader *reader, const struct wfs_error *err)
+/* reader NULL: the container fd cannot be opened. */
+static void set_failure(struct verify_result *r, int fd, const struct wfs_reader *reader, const struct wfs_error *err)
 {
-	char reason[REASON_BYTES];
+	char reason[REASON_BYTES], advice[ADVICE_BYTES];
 	wfs_reason(reason, reader, err);
-	snprintf(r->reason, sizeof(r->reason), "%s", reason);
 	r->verdict = verdict_of(err->status);
-}
-
-/* Compare two ranges of the file. false: they differ or cannot be read. */
-static bool same_ranges(int fd, uint64_t a, uint64_t b, uint64_t len)
-{
-	enum { STEP = 64 << 10 };
-	char *buf = xcalloc(2, STEP);
-	bool same = true;
-	for (uint64_t done = 0; same && done < len; done += STEP) {
-		size_t want = (size_t)MIN((uint64_t)STEP, len - done);
-		same = pread_full(fd, buf, want, (off_t)(a + done)) == (ssize_t)want &&
-		       pread_full(fd, buf + STEP, want, (off_t)(b + done)) == (ssize_t)want &&
-		       !memcmp(buf, buf + STEP, want);
-	}
-	free(buf);
-	return same;
+	snprintf(r->reason, sizeof(r->reason), "%s%s", reason,
+		 !reader && r->verdict == VERDICT_DAMAGED ? unreadable_advice(fd, advice) : "");
 }
 
 /* A reader takes the first good copy; whether the spare ones are good it does not look at. */
-static void check_spare_copies(int fd, const struct wfs_info *info, struct verify_result *r)
+static void check_spares(int dir_fd, const char *name, int fd, const struct stat *st, const struct wfs_info *info,
+			 const struct verify_opts *opts, struct verify_result *r)
 {
-	const struct wfs_head *h = &info->head;
-	const char *what = NULL;
-	if (h->from_tail || !same_ranges(fd, 0, h->file_len - HEAD_BYTES, HEAD_BYTES))
-		what = h->from_tail ? "the head" : "the copy of the head at the end";
-	else if (info->meta_from_copy_b || !same_ranges(fd, HEAD_BYTES, h->payload_off + h->payload_len, h->meta_len))
-		what = info->meta_from_copy_b ? "the first copy of the metadata" : "the second copy of the metadata";
-	if (!what)
-		return;
-	r->verdict = VERDICT_DEGRADED;
-	snprintf(r->reason, sizeof(r->reason),
-		 "%s is damaged; every byte of the original is right: unpack it and pack it again", what);
+	char text[SPARES_TEXT_BYTES];
+	const char *why = NULL, *verb;
+	struct spares spares;
+	bool proven = spares_check(fd, info, &spares);
+	spares_text(&spares, text);
+	verb = spares.nr_damaged == 1 ? "is" : "are";
+	if (!proven || spares.nr_damaged)
+		r->verdict = VERDICT_DEGRADED;
+	if (!proven)
+		snprintf(r->reason, sizeof(r->reason),
+			 "copies of head and metadata are damaged and cannot be written anew; every byte of the "
+			 "original is "
+			 "right: unpack it and pack it again");
+	else if (spares.nr_damaged && !opts->repair)
+		snprintf(r->reason, sizeof(r->reason),
+			 "%s %s damaged; every byte of the original is right: weightfs verify --repair writes a copy "
+			 "anew",
+			 text, verb);
+	else if (spares.nr_damaged && (why = spares_repair(dir_fd, name, fd, st, &spares, info)))
+		snprintf(r->reason, sizeof(r->reason), "%s %s damaged and cannot be written anew: %s", text, verb, why);
+	else if (spares.nr_damaged) {
+		r->verdict = VERDICT_REPAIRED;
+		snprintf(r->reason, sizeof(r->reason), "%s %s written anew", text,
+			 spares.nr_damaged == 1 ? "was" : "were");
+	}
+	spares_free(&spares);
 }
 
 /* Look at every block, to say how many are lost and which. */
-static void list_bad_blocks(const struct wfs_reader *reader, struct verify_result *r)
+static void find_lost(const struct wfs_reader *reader, const struct verify_opts *opts, struct verify_result *r)
 {
-	struct wfs_scratch *scratch = wfs_scratch_new();
-	char *comp = xcalloc(2, MAX_BLOCK_BYTES), *raw = comp + MAX_BLOCK_BYTES;
-	for (uint64_t i = 0; scratch && i < r->nr_blocks; i++) {
-		struct wfs_error err = {0};
-		struct wfs_block block;
-		wfs_reader_block(reader, i, &block);
-		if (wfs_block_load(reader, &block, &block, comp, &err) == WFS_OK &&
-		    wfs_block_decode(reader, &block, comp, raw, scratch, 0, &err) == WFS_OK)
-			continue;
-		if (r->nr_bad_blocks < MAX_LISTED_BAD_BLOCKS)
-			r->bad_block[r->nr_bad_blocks] =
-				(struct bad_block){i, block.raw_off, block.raw_len,
-						   err.status == WFS_IO ? strerror(err.sys_errno) : err.reason};
-		r->nr_bad_blocks++;
+	size_t len = strlen(r->reason);
+	char more[80] = "";
+	lost_find(&r->lost, reader, opts->nr_threads, NULL, NULL);
+	if (r->lost.nr_bad_blocks > 1)
+		snprintf(more, sizeof(more), "; %llu of %llu blocks are damaged",
+			 (unsigned long long)r->lost.nr_bad_blocks, (unsigned long long)r->lost.nr_blocks);
+	snprintf(r->reason + len, sizeof(r->reason) - len,
+		 "%s; restore it from elsewhere, or save the rest with weightfs unpack --keep-going", more);
+}
+
+/* ---- the content ----------------------------------------------------------------------------------------------- */
+
+struct pass {
+	const struct wfs_reader *reader;
+	const struct wfs_head *head;
+	const struct verify_opts *opts;
+	struct page_cache *cache; /* NULL: nobody minds */
+	uint64_t raw_told, comp_told;
+};
+
+static void tell(struct pass *p, uint64_t raw_done, uint64_t comp_done)
+{
+	if (raw_done > p->raw_told) {
+		progress_add(p->opts->progress, raw_done - p->raw_told);
+		p->raw_told = raw_done;
 	}
-	free(comp);
-	wfs_scratch_free(scratch);
-	if (r->nr_bad_blocks > 1) {
-		size_t len = strlen(r->reason);
-		snprintf(r->reason + len, sizeof(r->reason) - len, "; %llu of %llu blocks are damaged",
-			 (unsigned long long)r->nr_bad_blocks, (unsigned long long)r->nr_blocks);
+	/* Behind a copy of earlier bytes the place goes back. */
+	if (comp_done > p->comp_told) {
+		throttle_take(p->opts->throttle, comp_done - p->comp_told);
+		p->comp_told = comp_done;
+		page_cache_drop(p->cache, p->head->payload_off + comp_done);
 	}
 }
 
-struct verify_progress {
-	struct progress *progress;
-	uint64_t told;
-};
-
 static int on_progress(void *ctx, uint64_t raw_done, uint64_t comp_done)
 {
-	struct verify_progress *p = ctx;
-	(void)comp_done;
-	if (raw_done > p->told) {
-		progress_add(p->progress, raw_done - p->told);
-		p->told = raw_done;
-	}
+	tell(ctx, raw_done, comp_done);
 	return 0;
 }
 
 static int drop_piece(void *ctx, const void *raw, size_t len)
 {
-	struct verify_progress *p = ctx;
+	struct pass *p = ctx;
+	uint64_t raw_done = p->raw_told + len, comp_done = p->head->payload_len;
 	(void)raw;
-	progress_add(p->progress, len);
-	p->told += len;
+	if (raw_done < p->head->raw_len) {
+		struct wfs_extent x;
+		struct wfs_block block = {.comp_off = p->head->payload_off};
+		wfs_reader_extent(p->reader, raw_done, &x);
+		if (x.block != WFS_NO_BLOCK)
+			wfs_reader_block(p->reader, x.block, &block);
+		comp_done = block.comp_off - p->head->payload_off;
+	}
+	tell(p, raw_done, comp_done);
 	return 0;
 }
 
@@ -133,45 +143,60 @@ static void check_name(const char *name, struct verify_result *r)
 	snprintf(r->reason, sizeof(r->reason), "its name is a SHA-256, but not that of its content");
 }
 
-static void check_content(const struct wfs_reader *reader, const struct verify_opts *opts, struct verify_result *r)
+static void check_content(struct pass *p, struct verify_result *r)
 {
-	struct verify_progress progress = {.progress = opts->progress};
+	const struct verify_opts *opts = p->opts;
 	struct wfs_error err = {0};
 	enum wfs_status status;
 	if (opts->fast)
-		status = wfs_reader_stream(reader, 0, r->head.raw_len, opts->nr_threads, drop_piece, &progress, &err);
+		status = wfs_reader_stream(p->reader, 0, r->head.raw_len, opts->nr_threads, drop_piece, p, &err);
 	else
-		status = wfs_reader_verify(reader, opts->nr_threads, on_progress, &progress, &err);
+		status = wfs_reader_verify(p->reader, opts->nr_threads, on_progress, p, &err);
 	if (status != WFS_OK) {
-		set_failure(r, reader, &err);
+		set_failure(r, -1, p->reader, &err);
 		if (err.block != WFS_NO_BLOCK)
-			list_bad_blocks(reader, r);
+			find_lost(p->reader, opts, r);
 	}
-	progress_add(opts->progress, r->head.raw_len - MIN(progress.told, r->head.raw_len));
+	progress_add(opts->progress, r->head.raw_len - MIN(p->raw_told, r->head.raw_len));
 }
 
-void verify_container(int fd, const char *name, const struct verify_opts *opts, struct verify_result *result)
+void verify_container(int dir_fd, const char *name, int fd, const struct verify_opts *opts,
+		      struct verify_result *result)
 {
 	const struct wfs_reader_opts reader_opts = {.cpu = opts->cpu};
 	struct wfs_reader *reader = NULL;
 	struct wfs_error err = {0};
 	struct wfs_info info;
+	struct pass pass;
 	struct stat st;
 	memset(result, 0, sizeof(*result));
-	if (!fstat(fd, &st))
-		result->stored_bytes = (uint64_t)st.st_size;
+	if (fstat(fd, &st)) {
+		result->verdict = VERDICT_ERROR;
+		snprintf(result->reason, sizeof(result->reason), "cannot stat: %s", strerror(errno));
+		return;
+	}
+	result->stored_bytes = (uint64_t)st.st_size;
+	pass = (struct pass){.opts = opts, .cache = opts->throttle ? page_cache_remember(fd) : NULL};
 	result->head_known = wfs_head_read(fd, &result->head, &err) == WFS_OK;
 	if (!result->head_known || wfs_reader_open(fd, &reader_opts, &reader, &err) != WFS_OK) {
-		set_failure(result, NULL, &err);
-		return;
+		set_failure(result, fd, NULL, &err);
+		goto out;
 	}
 	wfs_reader_info(reader, &info);
 	result->head = info.head;
-	result->nr_blocks = info.nr_blocks;
-	check_content(reader, opts, result);
-	if (result->verdict == VERDICT_OK)
-		check_spare_copies(fd, &info, result);
+	pass.reader = reader;
+	pass.head = &info.head;
+	check_content(&pass, result);
 	if (result->verdict == VERDICT_OK)
 		check_name(name, result);
+	if (result->verdict == VERDICT_OK)
+		check_spares(dir_fd, name, fd, &st, &info, opts, result);
+out:
+	page_cache_free(pass.cache);
 	wfs_reader_free(reader);
+}
+
+void verify_result_free(struct verify_result *result)
+{
+	lost_free(&result->lost);
 }

@@ -1,12 +1,15 @@
-/* verify_file.h - prove one container, and say exactly what is wrong with a damaged one. */
+/* verify_file.h - prove one container, say exactly what is wrong with a damaged one, and heal what can be healed. */
 #ifndef VERIFY_FILE_H
 #define VERIFY_FILE_H
 
+#include "lost.h"
 #include "progress.h"
+#include "scrub.h"
 #include "sha256.h"
 
 enum verdict {
 	VERDICT_OK,
+	VERDICT_REPAIRED,    /* it was degraded, and is ok now */
 	VERDICT_DEGRADED,    /* every byte is right, but a spare copy of head or metadata is damaged */
 	VERDICT_DAMAGED,     /* some bytes are lost */
 	VERDICT_UNSUPPORTED, /* made by a newer weightfs */
@@ -15,33 +18,29 @@ enum verdict {
 	NR_VERDICTS,
 };
 
-struct bad_block {
-	uint64_t index, raw_off;
-	uint32_t raw_len;
-	const char *reason; /* a constant string */
-};
-
-enum { MAX_LISTED_BAD_BLOCKS = 64 };
-
 struct verify_result {
 	enum verdict verdict;
 	struct wfs_head head; /* zero when it could not be read */
 	bool head_known;
-	uint64_t stored_bytes, nr_blocks;
-	uint64_t nr_bad_blocks; /* all of them; the first ones are listed */
-	struct bad_block bad_block[MAX_LISTED_BAD_BLOCKS];
-	char reason[REASON_BYTES + 64]; /* one clause; "" when ok */
+	uint64_t stored_bytes;
+	struct lost lost;		 /* nothing in it unless blocks are bad */
+	char reason[REASON_BYTES + 256]; /* one clause; "" when ok */
 };
 
 struct verify_opts {
 	bool fast; /* block hashes only */
+	bool repair;
 	unsigned nr_threads;
 	enum wfs_cpu cpu;
 	struct progress *progress;
+	struct throttle *throttle; /* scrub; NULL: as fast as it goes */
 };
 
-/* name: of the file, without directories; when it says what SHA-256 the original has, that must be so. */
-void verify_container(int fd, const char *name, const struct verify_opts *opts, struct verify_result *result);
+/* Prove the container fd, which lies in dir_fd under name; when that name says what SHA-256 the original has, that must
+ * be so. The caller frees the result. */
+void verify_container(int dir_fd, const char *name, int fd, const struct verify_opts *opts,
+		      struct verify_result *result);
+void verify_result_free(struct verify_result *result);
 const char *verdict_name(enum verdict verdict);
 
 #endif

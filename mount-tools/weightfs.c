@@ -21,6 +21,7 @@ static const struct command commands[] = {
 	 "      --hardlink       hard link files that would only be copied\n"
 	 "      --level NAME     fast, default or max: see the man page for what each is worth\n"
 	 "      --block-size N   64k, 128k, 256k, 512k or 1M; default 256k, with --level max 1M\n"
+	 "      --signable       containers as weightfs sign needs them: with the SHA-256 of every block\n"
 	 "      --cpu NAME       auto, scalar, ssse3, avx2, avx512vbmi or neon\n"
 	 "      --json           one JSON document on stdout\n"
 	 "  -q, --quiet          only problems\n"
@@ -29,6 +30,7 @@ static const struct command commands[] = {
 	 "  -o, --output DEST    a tree: the directory that gets its content\n"
 	 "                       a container: the file, or a directory for it\n"
 	 "      --in-place       replace each container by its original\n"
+	 "      --keep-going     of a damaged container save what is good, as NAME.partial\n"
 	 "  -f, --force          replace what is in the way\n"
 	 "  -j, --threads N      threads (default: one a processor)\n"
 	 "      --reflink        share the blocks of files that are only copied, where the file system can\n"
@@ -36,8 +38,26 @@ static const struct command commands[] = {
 	 "      --json           one JSON document on stdout\n"
 	 "  -q, --quiet          only problems\n"
 	 "  -v, --verbose        a line for every file\n"},
-	{"verify", cmd_verify, "prove that containers are whole", "PATH...",
+	{"verify", cmd_verify, "prove that containers are whole", "PATH... | --pubkey KEY.pem STORE",
 	 "      --fast           check the hash of every block, not the SHA-256 of the whole\n"
+	 "      --repair         write a damaged copy of head or metadata anew, from the good one\n"
+	 "      --pubkey KEY.pem prove a store by its signed manifest: see weightfs-sign(1)\n"
+	 "  -j, --threads N      threads (default: one a processor)\n"
+	 "      --cpu NAME       auto, scalar, ssse3, avx2, avx512vbmi or neon\n"
+	 "      --json           one JSON document on stdout\n"
+	 "  -q, --quiet          only problems\n"},
+	{"scrub", cmd_scrub, "verify in the background: at a rate, in parts", "PATH...",
+	 "      --rate SIZE      read at most so many stored bytes a second (k, M, G)\n"
+	 "      --state FILE     go on where the last run with this file stopped\n"
+	 "      --max-seconds N  begin no further container after so long; needs --state\n"
+	 "      --fast           check the hash of every block, not the SHA-256 of the whole\n"
+	 "      --repair         write a damaged copy of head or metadata anew, from the good one\n"
+	 "  -j, --threads N      threads (default: one a processor)\n"
+	 "      --cpu NAME       auto, scalar, ssse3, avx2, avx512vbmi or neon\n"
+	 "      --json           one JSON document on stdout\n"
+	 "  -q, --quiet          only problems\n"},
+	{"sign", cmd_sign, "sign all that a store holds", "--key KEY.pem STORE",
+	 "      --key KEY.pem    the private key (Ed25519)\n"
 	 "  -j, --threads N      threads (default: one a processor)\n"
 	 "      --cpu NAME       auto, scalar, ssse3, avx2, avx512vbmi or neon\n"
 	 "      --json           one JSON document on stdout\n"

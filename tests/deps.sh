@@ -17,7 +17,7 @@ fuzz='clang-14:clang-14 libFuzzer!:libclang-rt-14-dev'
 # and of older x86 processors.
 emulated='aarch64-linux-gnu-gcc:gcc-aarch64-linux-gnu arm64-libc!:libc6-dev-arm64-cross qemu-aarch64:qemu-user'
 [ "$(uname -m)" != aarch64 ] || emulated=
-check="$lint $fuzz $emulated man:man-db groff:groff-base getfattr:attr"
+check="$lint $fuzz $emulated man:man-db groff:groff-base valgrind:valgrind getfattr:attr openssl:openssl"
 
 missing()
 {

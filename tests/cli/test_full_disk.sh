@@ -64,3 +64,14 @@ ok weightfs pack "$dir/src" -o "$disk/store"
 rm -rf "${disk:?}/store/b.wfs"
 ok weightfs pack "$dir/src" -o "$disk/store"
 ok weightfs verify "$disk"
+
+# A limit on the size of files: an error like others, not a signal that leaves a temporary.
+cp -a "$dir/src/a" "$dir/limited"
+status=0
+(
+	ulimit -f 1024
+	"$WFS_BIN/weightfs" pack --in-place "$dir/limited" >"$dir/said" 2>&1
+) || status=$?
+[ $status = 1 ] && grep -q 'File too large' "$dir/said" || fail "a limit of file sizes: status $status, $(cat "$dir/said")"
+no_temporaries "$dir"
+cmp -s "$dir/limited" "$dir/src/a" || fail "a limit of file sizes: the original"

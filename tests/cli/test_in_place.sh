@@ -99,3 +99,60 @@ weights "$tree/x" 1 5
 ln "$tree/x" "$dir/outside"
 expect 0 "other hard links outside" weightfs pack --in-place "$tree"
 cmp -s "$dir/outside" "$dir/x" || fail "the name outside"
+
+# A name that cannot be packed, here as its container's is taken: then the file is packed under none of its names, and
+# under all once it can.
+rm -rf "$tree"
+mkdir -p "$tree/sub"
+weights "$tree/x" 1 5
+ln "$tree/x" "$tree/sub/y"
+echo precious >"$tree/sub/y.wfs"
+status=0
+weightfs pack --in-place "$tree" >"$out" 2>"$err" || status=$?
+[ $status = 1 ] && grep -q "y.wfs is in the way" "$err" && grep -q "x: kept beside its other form" "$err" ||
+	fail "one name of two: $(cat "$err")"
+[ "$tree/x" -ef "$tree/sub/y" ] && [ "$(cat "$tree/sub/y.wfs")" = precious ] || fail "one name of two was packed"
+rm "$tree/sub/y.wfs"
+ok weightfs pack --in-place "$tree"
+[ ! -e "$tree/x" ] && [ ! -e "$tree/sub/y" ] && [ "$tree/x.wfs" -ef "$tree/sub/y.wfs" ] || fail "all names in the end"
+weightfs cat "$tree/x.wfs" | cmp -s - "$dir/x" || fail "what two names hold"
+
+# -o onto the file itself, by its own name or another path.
+rm -rf "$tree"
+mkdir -p "$tree/sub" "$dir/bound"
+cp -p "$dir/x" "$tree/x"
+cp -p "$dir/x" "$tree/sub/x"
+for force in "" --force; do
+	# shellcheck disable=SC2086 # an option or none
+	expect 1 "the destination is the file itself" weightfs pack "$tree/x" -o "$tree/x" $force
+	cmp -s "$tree/x" "$dir/x" || fail "a file packed onto itself"
+done
+if mount --bind "$tree" "$dir/bound" 2>/dev/null; then
+	manifest "$tree" >"$dir/before"
+	for destination in "$dir/bound" "$dir/bound/sub"; do
+		for force in "" --force; do
+			# shellcheck disable=SC2086 # an option or none
+			expect 1 "the destination is the source by another path" weightfs pack "$tree" -o "$destination" $force
+			manifest "$tree" | diff "$dir/before" - >/dev/null || fail "packed into itself through a bind mount"
+		done
+	done
+	# A directory of the destination that is the source.
+	umount "$dir/bound"
+	mkdir -p "$dir/store/sub"
+	mount --bind "$tree" "$dir/store/sub"
+	status=0
+	weightfs pack "$tree" -o "$dir/store" --force >"$out" 2>"$err" || status=$?
+	umount "$dir/store/sub"
+	[ $status = 1 ] && grep -q "the source by another path" "$err" || fail "a source in the destination: $(cat "$err")"
+	manifest "$tree" | diff "$dir/before" - >/dev/null || fail "a source in the destination was changed"
+else
+	echo "$test_name: cannot make a bind mount here: sources by another path are not tried"
+fi
+# --force that was killed between the new form and the removal of the old one: run again, it removes it.
+ok weightfs pack "$tree" -o "$dir/forms" --min-saving 90
+[ -e "$dir/forms/x" ] || fail "a plain copy"
+printf other >"$dir/forms/x"
+ok weightfs pack "$tree/x" -o "$dir/forms/x.wfs"
+expect 1 "x: x is there already and is not the same" weightfs pack "$tree" -o "$dir/forms"
+ok weightfs pack "$tree" -o "$dir/forms" --force
+[ ! -e "$dir/forms/x" ] && [ -e "$dir/forms/x.wfs" ] || fail "the other form stays"

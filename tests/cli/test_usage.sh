@@ -6,7 +6,7 @@
 version=$(weightfs --version)
 [[ $version =~ ^weightfs\ [0-9]+\.[0-9]+\.[0-9]+$ ]] || fail "--version prints: $version"
 ok weightfs --help
-for command in pack unpack verify info estimate cat stats doctor mount umount bench; do
+for command in pack unpack verify sign info estimate cat stats doctor mount umount bench; do
 	weightfs --help | grep -q "^  $command " || fail "--help does not list $command"
 	ok weightfs "$command" --help
 	says "usage: weightfs $command"
@@ -20,7 +20,7 @@ expect 2 "'nonsense'" weightfs nonsense
 expect 2 "'nonsense'" weightfs help nonsense
 expect 2 "'--nonsense'" weightfs --nonsense
 
-for command in pack unpack verify info estimate cat stats doctor umount bench; do
+for command in pack unpack verify sign info estimate cat stats doctor umount bench; do
 	expect 2 "$command: a path is empty" weightfs "$command" ""
 done
 expect 2 "mount: a path is empty" weightfs mount "" "$dir"

@@ -138,6 +138,19 @@ gone()
 	[ -z "$state" ] || [ "$state" = Z ]
 }
 
+# The process that would take the mount of daemon PID away when that is gone.
+keeper_of()
+{
+	pgrep -P "$1" weightfs-keeper
+}
+
+# kill_both DAEMON: nobody is left who could take the mount away.
+kill_both()
+{
+	kill -KILL "$(keeper_of "$1")" "$1"
+	wait_until "the end of the daemon" gone "$1"
+}
+
 # expect_status N COMMAND...
 expect_status()
 {

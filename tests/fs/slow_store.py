@@ -1,6 +1,9 @@
-"""slow_store.py FOLDER MNT HANG: a file system that shows the plain files of FOLDER and stops answering reads while the
-file HANG exists; HANG.held appears with the first read that it holds back. It speaks the kernel's FUSE protocol
-itself (Linux, include/uapi/linux/fuse.h), as root; "ready" on standard output says that it is mounted.
+"""slow_store.py FOLDER MNT FAULTS: a file system that shows the plain files of FOLDER and has the faults that the file
+FAULTS names while it exists, one a line: REQUEST WHAT. REQUEST: read, lookup, getattr, open, opendir, readdir, statfs or
+all of these; WHAT: hang (no answer until FAULTS is gone), short (a read gets half of what it asked for), or the name of an
+errno. An empty file means: read hang. FAULTS.held appears with the first request that is held back. It speaks the
+kernel's FUSE protocol itself (Linux, include/uapi/linux/fuse.h), as root; "ready" on standard output says that it is
+mounted.
 """
 
 import ctypes
@@ -14,11 +17,12 @@ import threading
 
 LOOKUP, FORGET, GETATTR, OPEN, READ, STATFS, RELEASE, FLUSH = 1, 2, 3, 14, 15, 17, 18, 25
 INIT, OPENDIR, READDIR, RELEASEDIR, BATCH_FORGET = 26, 27, 28, 29, 42
+FAULTY = {LOOKUP: "lookup", GETATTR: "getattr", OPEN: "open", READ: "read", STATFS: "statfs", OPENDIR: "opendir", READDIR: "readdir"}
 
 
 class SlowStore:
-    def __init__(self, folder, mnt, hang):
-        self.folder, self.hang = folder, hang
+    def __init__(self, folder, mnt, faults):
+        self.folder, self.faults = folder, faults
         self.names = sorted(os.listdir(folder))
         self.waiting = []
         self.lock = threading.Lock()
@@ -46,7 +50,30 @@ class SlowStore:
             f.seek(off)
             self.reply(unique, f.read(size))
 
+    def fault_of(self, op):
+        """What is wrong with this kind of request just now, or None."""
+        try:
+            with open(self.faults) as f:
+                lines = f.read().split("\n")
+        except FileNotFoundError:
+            return None
+        for line in lines if any(lines) else ["read hang"]:
+            request, _, what = line.partition(" ")
+            if what and FAULTY.get(op) and request in (FAULTY[op], "all"):
+                return what
+        return None
+
     def answer(self, op, unique, node, body):
+        fault = self.fault_of(op)
+        if fault == "hang":
+            self.waiting.append((op, unique, node, body))
+            open(self.faults + ".held", "w").close()
+        elif fault and fault != "short":
+            self.reply(unique, error=getattr(errno, fault))
+        else:
+            self.answer_well(op, unique, node, body, fault == "short")
+
+    def answer_well(self, op, unique, node, body, short):
         if op == INIT:
             self.reply(unique, struct.pack("<IIIIHHIIHHI", 7, 31, 131072, 0, 16, 12, 131072, 1, 0, 0, 0) + bytes(24))
         elif op == LOOKUP:
@@ -54,18 +81,14 @@ class SlowStore:
             if name not in self.names:
                 return self.reply(unique, error=errno.ENOENT)
             found = self.names.index(name) + 2
-            self.reply(unique, struct.pack("<QQQQII", found, 0, 1, 1, 0, 0) + self.attr(found))
+            self.reply(unique, struct.pack("<QQQQII", found, 0, 0, 0, 0, 0) + self.attr(found))
         elif op == GETATTR:
-            self.reply(unique, struct.pack("<QII", 1, 0, 0) + self.attr(node))
+            self.reply(unique, struct.pack("<QII", 0, 0, 0) + self.attr(node))
         elif op in (OPEN, OPENDIR):
             self.reply(unique, struct.pack("<QII", 0, 1, 0))  # direct I/O: every read comes here
         elif op == READ:
             _, off, size = struct.unpack_from("<QQI", body)
-            if os.path.exists(self.hang):
-                self.waiting.append((unique, node, off, size))
-                open(self.hang + ".held", "w").close()
-            else:
-                self.read_file(unique, node, off, size)
+            self.read_file(unique, node, off, (size + 1) // 2 if short else size)
         elif op == READDIR:
             off = struct.unpack_from("<QQ", body)[1]
             out = b""
@@ -80,13 +103,20 @@ class SlowStore:
         elif op not in (FORGET, BATCH_FORGET):
             self.reply(unique, error=errno.ENOSYS)
 
+    def answer_all(self, *request):
+        try:
+            self.answer(*request)
+        except OSError as e:
+            if e.errno != errno.ENOENT:  # the caller gave up waiting
+                raise
+
     def serve(self):
         while True:
             if not select.select([self.dev], [], [], 0.05)[0]:
-                if self.waiting and not os.path.exists(self.hang):
+                if self.waiting and not os.path.exists(self.faults):
                     held, self.waiting = self.waiting, []
                     for request in held:
-                        self.read_file(*request)
+                        self.answer_all(*request)
                 continue
             try:
                 request = os.read(self.dev, 1 << 20)
@@ -97,11 +127,7 @@ class SlowStore:
                     continue
                 raise
             _, op, unique, node = struct.unpack_from("<IIQQ", request)
-            try:
-                self.answer(op, unique, node, request[40:])
-            except OSError as e:
-                if e.errno != errno.ENOENT:  # the caller gave up waiting
-                    raise
+            self.answer_all(op, unique, node, request[40:])
 
 
 def main():

@@ -185,8 +185,7 @@ mount_logged "$dir/log" "$store" "$mnt"
 kill -STOP "$daemon"
 doctor 1
 holds 'd["state"] == "silent" and d["stats"] is None and len(improve) == 1 and "kill -CONT '"$daemon"'" in improve[0]'
-kill -KILL "$daemon"
-wait_until "the end of the daemon" gone "$daemon"
+kill_both "$daemon"
 doctor 1
 holds 'd["state"] == "dead" and len(improve) == 1 and "weightfs mount STORE" in improve[0]'
 expect_status 1 weightfs doctor "$mnt"

@@ -61,11 +61,10 @@ sys.stdin.read()' <<<"" | grep -q mapped
 	exec 5<&-
 done
 
-# kill -9: readers get an error, not a hang; mounting again over the dead mount works.
+# kill -9 of all there is: readers get an error, not a hang; mounting again over the dead mount works.
 mount_logged "$dir/log" "$store" "$mnt"
 exec 5<"$mnt/model"
-kill -9 "$daemon"
-wait_until "the end of the daemon" gone "$daemon"
+kill_both "$daemon"
 expect_status 1 stat "$mnt/model"
 # The latter while the kernel still takes it down.
 grep -qiE 'not connected|connection abort' "$dir/err" || fail "a dead mount says: $(cat "$dir/err")"
@@ -77,8 +76,7 @@ exec 5<&-
 unmount "$mnt"
 # And umount takes a dead mount away.
 mount_logged "$dir/log" "$store" "$mnt"
-kill -9 "$daemon"
-wait_until "the end of the daemon" gone "$daemon"
+kill_both "$daemon"
 unmount "$mnt"
 
 # Unmounting while busy ends: with the mount gone, or with a word and the mount intact.

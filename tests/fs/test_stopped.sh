@@ -60,8 +60,7 @@ killed=$(socket_of "$dir/mnt")
 [ -S "$killed" ] || fail "the socket $killed is not there"
 # A stranger's files stay.
 touch "$sockets/kept" "$sockets/1-2.sock"
-kill -KILL "$daemon"
-wait_until "the end of the daemon" gone "$daemon"
+kill_both "$daemon"
 mount_store "$store" "$dir/third"
 [ ! -e "$killed" ] || fail "the socket of a killed daemon is left: $killed"
 for mnt in "$dir/other" "$dir/third"; do

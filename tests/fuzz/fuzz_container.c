@@ -1,7 +1,8 @@
 /* fuzz_container.c - any bytes as a container: opened and decoded by every variant, which must agree.
  *
  * Each input is tried as it is and with its hashes made right (head, metadata), so that mutations reach what lies
- * behind them. Blocks are decoded with and without the check of their hash.
+ * behind them. Blocks are decoded with and without the check of their hash. The whole is then read as the tools do it:
+ * streamed, verified, its tensors listed; all of it within limits of memory that follow from the input's size.
  */
 #include "fuzz.h"
 #include "wfs.h"
@@ -13,6 +14,7 @@
 #include <unistd.h>
 
 enum { HEAD = 4096, META_LEN_AT = 64, META_XXH_AT = 72, HEAD_XXH_AT = 4088, MAX_BLOCKS = 12, MAX_LOOKUPS = 24 };
+enum { MAX_STREAM = 2 << 20 };
 
 /* Make the head's hashes right; false when there is nothing to make right. */
 static bool repair(uint8_t *data, size_t size)
@@ -84,6 +86,76 @@ static void look_up(const struct wfs_reader *reader, const struct wfs_info *info
 	}
 }
 
+/* ---- as the tools read it ---- */
+
+struct sink {
+	uint8_t *raw;
+	size_t len;
+};
+
+static int append(void *ctx, const void *raw, size_t len)
+{
+	struct sink *sink = ctx;
+
+	memcpy(sink->raw + sink->len, raw, len);
+	sink->len += len;
+	return 0;
+}
+
+struct range_source {
+	const struct wfs_reader *reader;
+	struct wfs_scratch *scratch;
+};
+
+static enum wfs_status read_range(void *ctx, void *buf, size_t len, uint64_t off)
+{
+	const struct range_source *source = ctx;
+
+	return wfs_reader_read(source->reader, off, buf, len, source->scratch, NULL);
+}
+
+/* The stream gives all up to where it fails, the same bytes as reads of ranges. */
+static void stream(const struct wfs_reader *reader, uint64_t off, size_t len, struct wfs_scratch *scratch)
+{
+	struct sink sink = {fuzz_alloc(len), 0};
+	uint8_t *raw = fuzz_alloc(len);
+	enum wfs_status status = wfs_reader_stream(reader, off, len, 2, append, &sink, NULL);
+
+	FUZZ_CHECK(sink.len <= len && (status != WFS_OK || sink.len == len));
+	FUZZ_CHECK((wfs_reader_read(reader, off, raw, len, scratch, NULL) == WFS_OK) == (status == WFS_OK));
+	FUZZ_CHECK(!sink.len || wfs_reader_read(reader, off, raw, sink.len, scratch, NULL) == WFS_OK);
+	FUZZ_CHECK(!memcmp(raw, sink.raw, sink.len));
+	free(sink.raw);
+	free(raw);
+}
+
+static void read_as_tools(const struct wfs_reader *reader, const struct wfs_info *info, struct wfs_scratch *scratch)
+{
+	const uint64_t raw_len = info->head.raw_len;
+	struct range_source source = {reader, scratch};
+	struct wfs_tensors *tensors = NULL;
+
+	stream(reader, raw_len / 3, (size_t)(raw_len - raw_len / 3 < MAX_STREAM ? raw_len - raw_len / 3 : MAX_STREAM),
+	       scratch);
+	if (raw_len <= MAX_STREAM)
+		stream(reader, 0, (size_t)raw_len, scratch);
+	if (raw_len <= MAX_STREAM && wfs_reader_verify(reader, 1, NULL, NULL, NULL) == WFS_OK)
+		for (uint64_t i = 0; i < info->nr_blocks; i++) {
+			struct wfs_block block;
+			struct wfs_extent e;
+
+			wfs_reader_block(reader, i, &block);
+			wfs_reader_extent(reader, block.raw_off, &e);
+			FUZZ_CHECK(e.block == i && e.skip == 0 && e.len == block.raw_len);
+		}
+	if (wfs_safetensors_scan(read_range, &source, raw_len, &tensors, NULL) == WFS_OK) {
+		for (size_t i = 0; i < tensors->nr; i++)
+			FUZZ_CHECK(tensors->tensor[i].raw_off <= raw_len &&
+				   tensors->tensor[i].raw_len <= raw_len - tensors->tensor[i].raw_off);
+		wfs_tensors_free(tensors);
+	}
+}
+
 static void try_variant(int fd, enum wfs_cpu cpu, struct wfs_scratch *scratch, struct result *r)
 {
 	struct wfs_reader_opts opts = {.cpu = cpu};
@@ -97,6 +169,8 @@ static void try_variant(int fd, enum wfs_cpu cpu, struct wfs_scratch *scratch, s
 		return;
 	}
 	wfs_reader_info(reader, &info);
+	/* Grids are up to 17 MB; sections expand 255 times at most, a table of 10 bytes to 14 KiB. */
+	FUZZ_CHECK(info.memory_bytes <= (20u << 20) + 1500 * info.head.meta_len);
 	look_up(reader, &info);
 	for (unsigned i = 0; i < MAX_BLOCKS && i < info.nr_blocks; i++) {
 		struct wfs_block block;
@@ -114,6 +188,8 @@ static void try_variant(int fd, enum wfs_cpu cpu, struct wfs_scratch *scratch, s
 			r->read_bytes = XXH3_64bits(raw, len);
 		free(raw);
 	}
+	if (cpu == WFS_CPU_SCALAR)
+		read_as_tools(reader, &info, scratch);
 	wfs_reader_free(reader);
 }
 

@@ -1,4 +1,4 @@
-"""seeds.py OUT: starting points for the fuzz targets, OUT/{container,block,safetensors,roundtrip}/*.
+"""seeds.py OUT: starting points for the fuzz targets, OUT/{container,block,safetensors,roundtrip,opts,manifest}/*.
 
 Containers are the golden ones. Blocks are taken out of them with the second reader,
 and block_seeds.c makes those of every shape. The rest is small and made here.
@@ -59,12 +59,33 @@ def safetensors_seeds():
     yield "deep", safetensors(b"[" * 200 + b"]" * 200)
 
 
+COMMAND_LINES = (
+    ("/store", "/mnt"), ("-f", "/store", "/mnt", "-o", "cache=1G,threads=4,cpu=scalar,entry_timeout=.5,io_timeout=0"),
+    ("--stats", "/mnt", "--json"), ("-oallow_other,context=x,log=/tmp/log,log_level=debug", "--", "-store", "mnt"),
+    ("/store", "/mnt", "-o", "rw,read_ahead_kb=4,x-systemd.automount,comment=none,_netdev"), ("--help",), ("-V",),
+    ("a", "b", "-o", "cache=16383K"), ("a", "b", "-o", "entry_timeout=1e8,noexec,suid,dev"), ("a", "b", "c"), ("-o",),
+)  # fmt: skip
+
+
+HASH = "0123456789abcdef" * 4
+MANIFESTS = (
+    "", "dir a\n", "symlink a ../b\n", f"file {HASH} 5 a\n", f"container {HASH} 7 {HASH} a.wfs\n",
+    f"dir a\nfile {HASH} 0 a-b\nfile {HASH} 524289 a/%80%20\n" + 3 * f"piece {HASH}\n" + "symlink b /\n",
+    f"file {HASH} 4611686018427387904 a\npiece {HASH}\n", "dir ..\n", f"file {HASH} 1 b\nfile {HASH} 1 a\n",
+    f"weightfs-manifest 1\nkey {HASH}\ndir a\nsignature {'A' * 86}==\n", "weightfs-manifest 2\n",
+)  # fmt: skip
+
+
 def main(out):
+    for i, text in enumerate(MANIFESTS):
+        put(out, "manifest", str(i), text.encode())
     for kind, name, data in golden():
         put(out, "container", f"{kind}-{name}", data)
         if kind == "ok":
             for i, block in block_seeds(data):
                 put(out, "block", f"{name}-{i}", block)
+    for i, words in enumerate(COMMAND_LINES):
+        put(out, "opts", str(i), b"".join(word.encode() + b"\0" for word in words))
     for name, data in safetensors_seeds():
         put(out, "safetensors", name, data)
         for flags in (0, 0x31, 0xf9):

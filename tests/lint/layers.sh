@@ -1,11 +1,11 @@
 #!/bin/bash
 # layers.sh [TREE]: who may include whom. tests -> all; fs -> gpu -> codec; mount-tools -> gpu -> codec.
 #
-# codec and gpu show one header each to those above them. An include is judged by the folder in which its file lies,
-# so a folder added later fails here until its rule is written down.
+# codec and gpu show those above them their public headers only. An include is judged by the folder in which its file
+# lies, so a folder added later fails here until its rule is written down.
 set -u
 cd "${1:-$(dirname "$0")/../..}" || exit 1
-public='codec/wfs.h gpu/wfs_gpu.h'
+public='codec/wfs.h codec/manifest.h gpu/wfs_gpu.h'
 status=0
 
 # allowed FOLDER FILE: may a file of FOLDER include FILE?

@@ -1,5 +1,5 @@
 /* block_seeds.c - starting points for fuzz_block: a payload of every word size, rotation and field in the split and the
- * wide coding, of every list and output of grids, and of records.
+ * wide coding, of every list and output of grids, of records, and of the codings without words.
  *
  *     block_seeds DIR
  *
@@ -11,7 +11,7 @@
 #include "unit/split_model.h"
 #include "wide.h"
 
-enum kind { SPLIT, WIDE, GRID, GRID_WIDE, RECORDS }; /* as in fuzz_block.c */
+enum kind { SPLIT, WIDE, GRID, GRID_WIDE, RECORDS, STORED, LZ4, CONSTANT }; /* as in fuzz_block.c */
 enum { GRID_WORDS = 1333, SCALE_BITS = 6 };
 
 /* A seed on its way. */
@@ -210,6 +210,32 @@ static void records_seed(const char *dir, uint64_t *rng, enum wfs_class class)
 	model_free(&m);
 }
 
+/* Stored bytes; a repeated text as LZ4; a word that fills a block cut inside one. */
+static void plain_seeds(const char *dir)
+{
+	static const u8 lz4[] = {0x85, 'w', 'e', 'i', 'g', 'h', 't', 's', ' ', 8, 0, 0x50, ' ', 'e', 'n', 'd', '.'};
+	static const u8 word[] = {1, 2, 3, 4, 5, 6, 7, 8};
+	const struct {
+		const char *name;
+		enum kind kind;
+		unsigned word;
+		const u8 *payload;
+		size_t comp_len, raw_len;
+	} plain[] = {
+		{"stored", STORED, 1, lz4, sizeof(lz4), sizeof(lz4)},
+		{"lz4", LZ4, 1, lz4, sizeof(lz4), 22},
+		{"constant", CONSTANT, 8, word, sizeof(word), 1003},
+	};
+
+	for (unsigned i = 0; i < WFS_ARRAY_LEN(plain); i++) {
+		struct seed seed = {0};
+
+		put_header(&seed, plain[i].kind, (struct wfs_split){.word = (u8)plain[i].word}, plain[i].raw_len);
+		put(&seed, plain[i].payload, plain[i].comp_len);
+		write_seed(dir, plain[i].name, &seed);
+	}
+}
+
 int main(int argc, char **argv)
 {
 	uint64_t rng = 1;
@@ -233,5 +259,6 @@ int main(int argc, char **argv)
 		for (unsigned output = 0; output <= WFS_GRID_F32; output++)
 			grid_seed(argv[1], &rng, kind, 0, WFS_GRID_PALETTE, output);
 	}
+	plain_seeds(argv[1]);
 	return 0;
 }

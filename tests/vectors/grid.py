@@ -51,12 +51,11 @@ class Grid:
 
 
 def parse_grids(data):
-    at, grids = 0, []
-    while at < len(data):
-        op, flags, last, output = data[at:at + 4]
+    pieces, grids = Pieces(data), []
+    while pieces.at < len(data):
+        op, flags, last, output = pieces.take(4)
         require(op <= 2 and flags <= 3 and output <= 2, "grid kind")
-        base = np.frombuffer(data, "<u4", last + 1, at + 4)
-        at += 4 + 4 * len(base)
+        base = np.frombuffer(pieces.take(4 * (last + 1)), "<u4")
         require(flags != 3 and (op != PALETTE or flags == SIGNED) and (op != TRUNCATE or output == BF16), "grid")
         require(2 <= len(base) <= (256 if flags & SIGNED else 128), "entries of a grid")
         if op == PALETTE:

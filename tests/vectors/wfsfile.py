@@ -3,6 +3,7 @@
 It proves that the document suffices, makes the golden containers (gen.py) and takes real ones apart. Clarity before
 speed: a block of 64 KiB takes some milliseconds. Numbers in comments are sections of the document.
 """
+import bisect
 import hashlib
 import struct
 
@@ -26,6 +27,15 @@ CODED, FILL, COPY = 1, 2, 3
 
 def xxh(data):
     return xxhash.xxh3_64_intdigest(data)
+
+
+def unlz4(comp, raw_len):
+    try:
+        raw = lz4.block.decompress(comp, uncompressed_size=raw_len)
+    except lz4.block.LZ4BlockError as e:
+        raise Bad("LZ4") from e
+    require(len(raw) == raw_len, "length of LZ4")
+    return raw
 
 
 # ---- 1.1 head --------------------------------------------------------------------------------------------------------
@@ -56,6 +66,10 @@ def parse_head(data):
     h = dict(zip(names, HEAD_FIELDS.unpack_from(head)))
     require(h["major"] == 1 and h["incompat"] == 0, "version")
     require(not any(head[37:40]) and not any(head[112:4088]), "reserved")
+    require(h["raw_len"] <= 1 << 62 and h["mtime_nsec"] < 10**9 and 16 <= h["block_log2"] <= 20, "range of a field")
+    require(h["meta_len"] >= 16 and h["payload_off"] >= HEAD + h["meta_len"], "payload_off")
+    require(h["payload_off"] + h["payload_len"] + h["meta_len"] + HEAD == h["file_len"] < 1 << 63, "file_len")
+    require(len(data) <= h["file_len"], "a longer file")
     return h
 
 
@@ -78,20 +92,28 @@ def pack_metadata(sections):
     return table + b"".join(comp for _, _, comp, _ in sections)
 
 
+ALWAYS_STORED = (POOLS, HASHES, BLOCK_SHA, WIDE_POOLS)
+
+
 def parse_metadata(meta):
-    nr, zero = struct.unpack_from("<II", meta)
+    pieces = Pieces(meta)
+    nr, zero = struct.unpack("<II", pieces.take(8))
     require(1 <= nr <= 64 and zero == 0, "section table")
-    at, found = 8 + 24 * nr, {}
-    for i in range(nr):
-        kind, coding, zero, comp_len, raw_len = struct.unpack_from("<HHIQQ", meta, 8 + 24 * i)
-        body = meta[at:at + comp_len]
-        at += comp_len
-        require(zero == 0 and coding in (0, 1) and len(body) == comp_len, "section")
+    entries, found, last = [struct.unpack("<HHIQQ", pieces.take(24)) for _ in range(nr)], {}, 0
+    for kind, coding, zero, comp_len, raw_len in entries:
+        body = pieces.take(comp_len)
+        require(zero == 0 and kind > last, "section")
+        last = kind
+        if kind >= 0x8000:
+            continue
+        require(kind <= WIDE_POOLS and coding <= (kind not in ALWAYS_STORED), "kind or coding of a section")
         if coding == 1:
-            body = lz4.block.decompress(body, uncompressed_size=raw_len)
+            require(raw_len <= 255 * comp_len and raw_len <= 2**31 - 2**25, "expansion of a section")
+            body = unlz4(body, raw_len)
         require(len(body) == raw_len, "section length")
         found[kind] = body
-    require(at == len(meta), "section bodies")
+    pieces.end()
+    require(all(kind in found for kind in range(REGIONS, HASHES + 1)), "section missing")
     return found
 
 
@@ -110,6 +132,27 @@ def pack_region(start, length, kind=CODED, phase=0, coder=0, arg=0, zero=0, zero
 
 def pack_coder(coding, word=1, rot=0, field=0, pool=0, grid=0, borders=()):
     return struct.pack("<BBBBHH8s", coding, word, rot, field, pool, grid, bytes(borders))
+
+
+# ---- 1.3 regions -----------------------------------------------------------------------------------------------------
+
+def parse_regions(data, raw_len, nr_coders):
+    require(len(data) % 40 == 0 and len(data) <= 40 << 24, "regions")
+    regions, at = list(struct.iter_unpack("<QQBBHIQQ", data)), 0
+    starts, copies = [r[0] for r in regions], [0]
+    for start, length, kind, phase, coder, zero, arg, zero2 in regions:
+        require(kind in (CODED, FILL, COPY) and start == at and length >= 1 and zero == zero2 == 0, "region")
+        require(phase <= {CODED: 254, FILL: 7, COPY: 0}[kind], "phase of a region")
+        require(coder < nr_coders and arg == 0 if kind == CODED else coder == 0, "coder of a region")
+        copies.append(copies[-1] + (kind == COPY))
+        if kind == COPY:
+            require(arg + length <= start, "source of a copy")
+            first, last = bisect.bisect(starts, arg) - 1, bisect.bisect(starts, arg + length - 1) - 1
+            require(copies[last + 1] == copies[first], "copy of a copy")
+        at += length
+    require(at == raw_len, "regions and raw_len")
+    require(sum(kind != CODED for _, _, kind, *_ in regions) <= 65536, "constant and copy regions")
+    return regions
 
 
 # ---- 2.3 pools -------------------------------------------------------------------------------------------------------
@@ -148,19 +191,16 @@ class Pool:
 
 
 def parse_pools(data):
-    at, pools = 0, []
-    while at < len(data):
-        nr, seg_log2, field, zero = data[at:at + 4]
+    pieces, pools = Pieces(data), []
+    while pieces.at < len(data):
+        nr, seg_log2, field, zero = pieces.take(4)
         require(1 <= nr <= 16 and 9 <= seg_log2 <= 13 and 1 <= field <= 12 and zero == 0, "pool")
-        at, tables = at + 4, []
+        tables = []
         for _ in range(nr):
-            m, ntail, nrun, zero = data[at:at + 4]
+            m, ntail, nrun, zero = pieces.take(4)
             require(2 <= m <= 32 and ntail <= 15 and m <= nrun <= 32 and zero == 0, "table")
-            at += 4
-            values = struct.unpack_from(f"<{m - 1 + ntail}H", data, at)
-            at += 2 * len(values)
-            runs = [(data[at + 2 * i], data[at + 2 * i + 1]) for i in range(nrun)]
-            at += 2 * nrun
+            values = struct.unpack(f"<{m - 1 + ntail}H", pieces.take(2 * (m - 1 + ntail)))
+            runs = list(struct.iter_unpack("BB", pieces.take(2 * nrun)))
             require(len(set(values)) == len(values) and all(v < 1 << field for v in values), "values")
             require(sum(length for length, _ in runs) == 256 and all(length and s < m for length, s in runs), "runs")
             counts = [sum(s == sym for _, s in runs) for sym in range(m)]
@@ -366,6 +406,11 @@ def block_cuts(regions, block_log2):
             at = end
 
 
+def nr_of_blocks(regions, block_log2):
+    return sum((start + length - 1 >> block_log2) - (start >> block_log2) + 1
+               for start, length, kind, *_ in regions if kind == CODED)
+
+
 def part_order(n, word, borders):
     """The place of each byte of n records in part order."""
     starts = [0, *borders.rstrip(b"\0"), word]
@@ -379,7 +424,7 @@ def decode_block(coder, container, phase, comp, raw_len):
     if coding == STORED:
         raw = comp
     elif coding == LZ4:
-        raw = lz4.block.decompress(comp, uncompressed_size=raw_len)
+        raw = unlz4(comp, raw_len)
     elif coding == CONSTANT:
         require(len(comp) == word, "constant")
         raw = bytes(comp[(phase + i) % word] for i in range(raw_len))
@@ -411,12 +456,11 @@ class Container:
         h = self.head
         for at in (HEAD, h["payload_off"] + h["payload_len"]):
             meta = data[at:at + h["meta_len"]]
-            if xxh(meta) == h["meta_xxh"]:
+            if len(meta) == h["meta_len"] and xxh(meta) == h["meta_xxh"]:
                 break
         else:
             raise Bad("metadata checksum")
         m = parse_metadata(meta)
-        self.regions = [struct.unpack_from("<QQBBHIQQ", m[REGIONS], 40 * i) for i in range(len(m[REGIONS]) // 40)]
         self.pools = parse_pools(m[POOLS])
         self.grids = parse_grids(m.get(GRIDS, b""))
         self.wide_pools = parse_wide_pools(m.get(WIDE_POOLS, b""))
@@ -424,11 +468,15 @@ class Container:
         codings = {coding for coding, *_ in self.coders}
         require((GRIDS in m) == bool(codings & GRID_CODINGS), "section of grids")
         require((WIDE_POOLS in m) == bool(codings & WIDE_CODINGS), "section of wide pools")
+        self.regions = parse_regions(m[REGIONS], h["raw_len"], len(self.coders))
+        nr = len(m[HASHES]) // 8
+        require(len(m[HASHES]) % 8 == 0 and nr_of_blocks(self.regions, h["block_log2"]) == nr, "column of hashes")
+        require(len(m.get(BLOCK_SHA, bytes(32 * nr))) == 32 * nr, "column of SHA-256")
         self.cuts = list(block_cuts(self.regions, h["block_log2"]))
-        nr = len(self.cuts)
         self.lengths = unplanes(m[LENGTHS], nr, 3)
         self.selectors = unplanes(m[SELECTORS], nr, 2)
         self.hashes = struct.unpack(f"<{nr}Q", m[HASHES])
+        require(all(s <= len(self.coders) for s in self.selectors), "selector")
         require(sum(self.lengths) == h["payload_len"], "payload length")
 
     def block(self, i):

@@ -1,0 +1,327 @@
+/* confine.c - see confine.h.
+ *
+ * The filter of system calls lists what is forbidden, not what is allowed: a list of the allowed ones would have to
+ * know what every libc, sanitizer, valgrind and GPU library calls, and would stop readers the day one calls something
+ * else. To make up for that, calls newer than the list are refused, too, as by an older kernel; all libraries know
+ * what to do then. What is forbidden fails with an error, for it is better to serve on than to die.
+ *
+ * Forbidden is what starts programs or processes, changes identities, mounts or owners, reaches other processes, the
+ * network or the kernel's configuration, and what gets around all this: io_uring, which the filter does not see, and
+ * open_by_handle_at, with which CAP_DAC_READ_SEARCH opens files anywhere.
+ */
+#include "confine.h"
+
+#include <errno.h>
+#include <linux/audit.h>
+#include <linux/capability.h>
+#include <linux/filter.h>
+#include <linux/seccomp.h>
+#include <sched.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <string.h>
+#include <sys/ioctl.h>
+#include <sys/prctl.h>
+#include <sys/socket.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+/* Leaks are looked for by a process that traces this one; sanitizers exist for builds that nobody deploys. */
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+enum { SANITIZED = 1 };
+#elif defined(__has_feature)
+#if __has_feature(address_sanitizer) || __has_feature(thread_sanitizer)
+enum { SANITIZED = 1 };
+#else
+enum { SANITIZED = 0 };
+#endif
+#else
+enum { SANITIZED = 0 };
+#endif
+
+/* ---- capabilities ---------------------------------------------------------------------------------------------- */
+
+int wfsd_capabilities_keep(uint64_t wanted)
+{
+	struct __user_cap_header_struct header = {.version = _LINUX_CAPABILITY_VERSION_3};
+	struct __user_cap_data_struct data[_LINUX_CAPABILITY_U32S_3];
+
+	if (syscall(SYS_capget, &header, data))
+		return errno;
+	for (int i = 0; i < _LINUX_CAPABILITY_U32S_3; i++) {
+		data[i].permitted &= (uint32_t)(wanted >> 32 * i);
+		data[i].effective = data[i].permitted;
+		data[i].inheritable = 0;
+	}
+	return syscall(SYS_capset, &header, data) ? errno : 0;
+}
+
+/* Whether the process may use this capability. */
+static bool has_capability(unsigned cap)
+{
+	struct __user_cap_header_struct header = {.version = _LINUX_CAPABILITY_VERSION_3};
+	struct __user_cap_data_struct data[_LINUX_CAPABILITY_U32S_3];
+
+	return !syscall(SYS_capget, &header, data) && data[cap / 32].permitted & 1u << cap % 32;
+}
+
+/* Root reads its whole store, also what belongs to others with mode 0600, and the kernel checks who may see that
+ * (default_permissions). Where the right to just that is not to be had, in containers, it takes the larger one. */
+static uint64_t reading_capability(void)
+{
+	return UINT64_C(1) << (has_capability(CAP_DAC_READ_SEARCH) ? CAP_DAC_READ_SEARCH : CAP_DAC_OVERRIDE);
+}
+
+/* ---- the filter ------------------------------------------------------------------------------------------------ */
+
+#if defined(__x86_64__) && defined(__LP64__)
+#define OUR_ARCH AUDIT_ARCH_X86_64
+#elif defined(__aarch64__) && __BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__
+#define OUR_ARCH AUDIT_ARCH_AARCH64
+#endif
+
+#ifdef OUR_ARCH
+
+enum {
+	LAST_KNOWN = 450, /* set_mempolicy_home_node, of Linux 5.17; x86's other ABI begins far above */
+	MAX_FILTER = 512,
+};
+
+/* The architectures differ in which of the older ones they have. */
+static const unsigned short forbidden[] = {
+	SYS_execve,
+	SYS_execveat,
+	SYS_process_vm_readv,
+	SYS_process_vm_writev,
+	SYS_kcmp,
+	SYS_pidfd_getfd,
+	SYS_pidfd_send_signal,
+	SYS_rt_sigqueueinfo,
+	SYS_rt_tgsigqueueinfo,
+	SYS_tkill,
+	SYS_mount,
+	SYS_umount2,
+	SYS_pivot_root,
+	SYS_chroot,
+	SYS_move_mount,
+	SYS_open_tree,
+	SYS_fsopen,
+	SYS_fsconfig,
+	SYS_fsmount,
+	SYS_fspick,
+	SYS_mount_setattr,
+	SYS_setns,
+	SYS_unshare,
+	SYS_swapon,
+	SYS_swapoff,
+	SYS_reboot,
+	SYS_kexec_load,
+	SYS_init_module,
+	SYS_finit_module,
+	SYS_delete_module,
+	SYS_bpf,
+	SYS_perf_event_open,
+	SYS_userfaultfd,
+	SYS_keyctl,
+	SYS_add_key,
+	SYS_request_key,
+	SYS_acct,
+	SYS_quotactl,
+	SYS_quotactl_fd,
+	SYS_syslog,
+	SYS_setuid,
+	SYS_setgid,
+	SYS_setreuid,
+	SYS_setregid,
+	SYS_setresuid,
+	SYS_setresgid,
+	SYS_setfsuid,
+	SYS_setfsgid,
+	SYS_setgroups,
+	SYS_capset,
+	SYS_open_by_handle_at,
+	SYS_io_uring_setup,
+	SYS_io_uring_enter,
+	SYS_io_uring_register,
+	SYS_fchmod,
+	SYS_fchmodat,
+	SYS_fchown,
+	SYS_fchownat,
+	SYS_truncate,
+	SYS_linkat,
+	SYS_symlinkat,
+	SYS_mknodat,
+	SYS_renameat2,
+	SYS_setxattr,
+	SYS_lsetxattr,
+	SYS_fsetxattr,
+	SYS_removexattr,
+	SYS_lremovexattr,
+	SYS_fremovexattr,
+	SYS_utimensat,
+	SYS_sethostname,
+	SYS_setdomainname,
+	SYS_settimeofday,
+	SYS_clock_settime,
+	SYS_adjtimex,
+	SYS_clock_adjtime,
+	SYS_vhangup,
+	SYS_lookup_dcookie,
+	SYS_nfsservctl,
+	SYS_personality,
+#ifdef SYS_kexec_file_load
+	SYS_kexec_file_load,
+#endif
+#ifdef __x86_64__
+	SYS_iopl,
+	SYS_ioperm,
+	SYS_modify_ldt,
+	SYS_chmod,
+	SYS_chown,
+	SYS_lchown,
+	SYS_link,
+	SYS_symlink,
+	SYS_mknod,
+	SYS_rename,
+	SYS_utime,
+	SYS_utimes,
+	SYS_futimesat,
+	SYS_uselib,
+	SYS_ustat,
+#endif
+#ifdef SYS_renameat
+	SYS_renameat,
+#endif
+};
+
+/* Starting a process, and tracing one. */
+static const unsigned short forbidden_unless_sanitized[] = {
+	SYS_ptrace,
+#ifdef SYS_fork
+	SYS_fork,
+	SYS_vfork,
+#endif
+};
+
+struct filter {
+	struct sock_filter code[MAX_FILTER];
+	unsigned short len;
+};
+
+static void add(struct filter *f, struct sock_filter instruction)
+{
+	if (f->len < MAX_FILTER)
+		f->code[f->len] = instruction;
+	f->len++;
+}
+
+static struct sock_filter load(size_t place)
+{
+	return (struct sock_filter)BPF_STMT(BPF_LD | BPF_W | BPF_ABS, (uint32_t)place);
+}
+
+static struct sock_filter answer(int err)
+{
+	return (struct sock_filter)BPF_STMT(BPF_RET | BPF_K,
+					    err ? SECCOMP_RET_ERRNO | (uint32_t)err : SECCOMP_RET_ALLOW);
+}
+
+/* Goes on with the next instruction when the comparison holds, else skips so many. */
+static struct sock_filter unless(unsigned short comparison, uint32_t value, uint8_t skip)
+{
+	return (struct sock_filter)BPF_JUMP(BPF_JMP | comparison | BPF_K, value, 0, skip);
+}
+
+static void forbid(struct filter *f, const unsigned short *numbers, size_t nr)
+{
+	for (size_t i = 0; i < nr; i++) {
+		add(f, unless(BPF_JEQ, numbers[i], 1));
+		add(f, answer(EPERM));
+	}
+}
+
+/* The call is refused with err unless its i-th argument is value. */
+static void demand(struct filter *f, uint32_t number, unsigned i, uint32_t value, int err)
+{
+	add(f, unless(BPF_JEQ, number, 4));
+	add(f, load(offsetof(struct seccomp_data, args) + i * sizeof(uint64_t))); /* its lower half */
+	add(f, unless(BPF_JEQ, value, 1));
+	add(f, answer(0));
+	add(f, answer(err));
+}
+
+static void filter_make(struct filter *f)
+{
+	add(f, load(offsetof(struct seccomp_data, arch)));
+	add(f, (struct sock_filter)BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, OUR_ARCH, 1, 0));
+	add(f, answer(ENOSYS));
+	add(f, load(offsetof(struct seccomp_data, nr)));
+	add(f, unless(BPF_JGT, LAST_KNOWN, 1));
+	add(f, answer(ENOSYS));
+	forbid(f, forbidden, sizeof(forbidden) / sizeof(forbidden[0]));
+	demand(f, SYS_socket, 0, AF_UNIX, EAFNOSUPPORT);
+	demand(f, SYS_kill, 0, (uint32_t)getpid(), EPERM);
+	demand(f, SYS_tgkill, 0, (uint32_t)getpid(), EPERM);
+	/* Text typed into the terminal of whoever started us. */
+	add(f, unless(BPF_JEQ, SYS_ioctl, 4));
+	add(f, load(offsetof(struct seccomp_data, args) + sizeof(uint64_t)));
+	add(f, unless(BPF_JEQ, TIOCSTI, 1));
+	add(f, answer(EPERM));
+	add(f, answer(0));
+	if (!SANITIZED) {
+		forbid(f, forbidden_unless_sanitized,
+		       sizeof(forbidden_unless_sanitized) / sizeof(forbidden_unless_sanitized[0]));
+		/* Threads only. clone3 keeps its flags where a filter cannot look; libc then takes clone. */
+		add(f, unless(BPF_JEQ, SYS_clone3, 1));
+		add(f, answer(ENOSYS));
+		add(f, unless(BPF_JEQ, SYS_clone, 4));
+		add(f, load(offsetof(struct seccomp_data, args)));
+		add(f, unless(BPF_JSET, CLONE_THREAD, 1));
+		add(f, answer(0));
+		add(f, answer(EPERM));
+	}
+	add(f, answer(0));
+}
+
+/* 0 or the errno. */
+static int filter_calls(void)
+{
+	struct filter f = {.len = 0};
+
+	filter_make(&f);
+	if (f.len > MAX_FILTER)
+		return E2BIG;
+	const struct sock_fprog program = {.len = f.len, .filter = f.code};
+	/* Kernels before 5.16 would slow us down against attacks by code that runs inside the process; we run none. */
+	if (!syscall(SYS_seccomp, SECCOMP_SET_MODE_FILTER, SECCOMP_FILTER_FLAG_SPEC_ALLOW, &program) ||
+	    (errno == EINVAL && !syscall(SYS_seccomp, SECCOMP_SET_MODE_FILTER, 0, &program)))
+		return 0;
+	return errno;
+}
+
+#else
+
+/* This machine's numbers of system calls were never tried. */
+static int filter_calls(void)
+{
+	return ENOSYS;
+}
+
+#endif
+
+/* ---- all of it ------------------------------------------------------------------------------------------------- */
+
+void wfsd_confine(const struct wfsd_log *log)
+{
+	int err = wfsd_capabilities_keep(reading_capability());
+	if (err)
+		wfsd_log(log, WFSD_WARNING, "cannot drop capabilities: %s", strerror(err));
+	if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0))
+		wfsd_log(log, WFSD_WARNING, "cannot give up new privileges: %s", strerror(errno));
+	/* No memory with other people's files in a core file, and no tracing by the user's other processes. */
+	if (!SANITIZED && prctl(PR_SET_DUMPABLE, 0, 0, 0, 0))
+		wfsd_log(log, WFSD_WARNING, "cannot forbid core files: %s", strerror(errno));
+	err = filter_calls();
+	if (err)
+		wfsd_log(log, WFSD_WARNING, "serving without a filter of system calls: %s", strerror(err));
+}

@@ -1,0 +1,250 @@
+/* sign_file.c - what a manifest says of one file: digests of plain files, proven containers, and containers that get
+ * the SHA-256 of their blocks. */
+#include "sign.h"
+#include "safe_file.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+/* ---- plain files ---- */
+
+int plain_file_hash(int fd, uint64_t size, uint8_t *piece, uint8_t *whole, struct progress *progress)
+{
+	struct hash_thread *h = whole ? hash_thread_new() : NULL;
+	uint8_t *buf = xcalloc(1, WFS_MANIFEST_PIECE_BYTES);
+	uint64_t done = 0;
+	char beyond;
+	int ret = 0;
+	while (!ret && done < size) {
+		size_t want = (size_t)MIN(size - done, (uint64_t)WFS_MANIFEST_PIECE_BYTES);
+		ssize_t got = pread_full(fd, buf, want, (off_t)done);
+		if (got != (ssize_t)want) {
+			ret = got < 0 ? errno : ESTALE;
+			break;
+		}
+		if (h)
+			hash_thread_add(h, buf, want);
+		if (piece) {
+			struct sha256 *one = sha256_new();
+			sha256_update(one, buf, want);
+			sha256_final(one, piece + done / WFS_MANIFEST_PIECE_BYTES * SHA256_BYTES);
+			sha256_free(one);
+		}
+		if (h)
+			hash_thread_wait(h);
+		done += want;
+		progress_add(progress, 2 * want);
+	}
+	if (!ret && pread_full(fd, &beyond, 1, (off_t)size) != 0)
+		ret = ESTALE;
+	if (!ret && h)
+		hash_thread_final(h, whole);
+	hash_thread_free(h);
+	free(buf);
+	return ret;
+}
+
+static void fail_errno(struct signed_file *f, const char *what, int sys_errno)
+{
+	snprintf(f->reason, sizeof(f->reason), "%s: %s", what,
+		 sys_errno == ESTALE ? "it changed meanwhile" : strerror(sys_errno));
+}
+
+static void sign_plain(int fd, const struct stat *st, const struct sign_opts *opts, struct signed_file *f)
+{
+	int ret;
+	f->size = (uint64_t)st->st_size;
+	f->nr_pieces = (f->size + WFS_MANIFEST_PIECE_BYTES - 1) / WFS_MANIFEST_PIECE_BYTES;
+	if (f->nr_pieces > 1)
+		f->piece = xcalloc(f->nr_pieces, SHA256_BYTES);
+	ret = plain_file_hash(fd, f->size, f->piece, f->sha256, opts->progress);
+	if (ret)
+		fail_errno(f, "cannot read", ret);
+	f->good = !ret;
+}
+
+/* ---- containers ---- */
+
+struct container_progress {
+	struct progress *progress;
+	uint64_t told;
+};
+
+static int on_progress(void *ctx, uint64_t raw_done, uint64_t comp_done)
+{
+	struct container_progress *p = ctx;
+	(void)comp_done;
+	if (raw_done > p->told) {
+		progress_add(p->progress, raw_done - p->told);
+		p->told = raw_done;
+	}
+	return 0;
+}
+
+static bool fail_wfs(struct signed_file *f, const struct wfs_reader *reader, const struct wfs_error *err)
+{
+	wfs_reason(f->reason, reader, err);
+	return false;
+}
+
+/* Prove every block by its SHA-256, and the whole; take down what the manifest says of it. */
+static bool prove(int fd, const struct sign_opts *opts, struct signed_file *f, struct wfs_head *head_ret)
+{
+	const struct wfs_reader_opts reader_opts = {.cpu = opts->cpu, .check_sha256 = true};
+	struct container_progress progress = {.progress = opts->progress};
+	struct wfs_reader *reader = NULL;
+	struct wfs_error err = {0};
+	struct wfs_info info;
+	bool ok = wfs_reader_open(fd, &reader_opts, &reader, &err) == WFS_OK &&
+		  wfs_reader_verify(reader, opts->nr_threads, on_progress, &progress, &err) == WFS_OK;
+	if (ok) {
+		wfs_reader_info(reader, &info);
+		f->size = info.head.raw_len;
+		memcpy(f->sha256, info.head.sha256, SHA256_BYTES);
+		memcpy(f->meta_sha256, info.meta_sha256, SHA256_BYTES);
+		*head_ret = info.head;
+		progress_add(opts->progress, info.head.raw_len - progress.told);
+	} else {
+		fail_wfs(f, reader, &err);
+	}
+	wfs_reader_free(reader);
+	return ok;
+}
+
+/* Write the container anew into temp, with the SHA-256 of its blocks, and prove that on the disk. */
+static bool write_new(const struct wfs_reader *reader, const struct stat *st, const struct sign_opts *opts,
+		      struct temp_file *temp, struct signed_file *f)
+{
+	struct container_progress progress = {.progress = opts->progress};
+	struct wfs_error err = {0};
+	struct wfs_info old;
+	struct wfs_head head;
+	int ret, fd;
+	bool ok;
+	if (wfs_container_add_sha256(reader, temp->fd, opts->nr_threads, on_progress, &progress, &err) != WFS_OK)
+		return fail_wfs(f, reader, &err);
+	wfs_reader_info(reader, &old);
+	progress_add(opts->progress, old.head.raw_len - progress.told);
+	ret = attributes_set(temp->fd, st, st->st_mtim);
+	if (!ret)
+		ret = file_settle(temp->fd);
+	fd = ret ? -1 : tree_open_file(temp->dir_fd, temp->name);
+	if (fd < 0) {
+		fail_errno(f, "cannot write the new container", ret ? ret : errno);
+		return false;
+	}
+	ok = prove(fd, opts, f, &head);
+	close(fd);
+	if (ok && (head.raw_len != old.head.raw_len || memcmp(head.sha256, old.head.sha256, SHA256_BYTES) ||
+		   head.mtime_sec != old.head.mtime_sec || head.mtime_nsec != old.head.mtime_nsec || head.from_tail)) {
+		snprintf(f->reason, sizeof(f->reason), "the new container does not hold what the old one does");
+		ok = false;
+	}
+	return ok;
+}
+
+/* Let the new container take the place of the old one, unless that changed meanwhile. */
+static bool replace(int fd, const struct stat *st, const char *name, struct temp_file *temp, struct signed_file *f)
+{
+	struct temp_file lock;
+	struct stat now;
+	int ret = name_lock(&lock, temp->dir_fd, name);
+	if (ret) {
+		fail_errno(f, ret == EAGAIN ? "another run is replacing it" : "cannot lock its name", ret);
+		return false;
+	}
+	if (!file_is_named(fd, temp->dir_fd, name) || fstat(fd, &now) || now.st_size != st->st_size ||
+	    now.st_mtim.tv_sec != st->st_mtim.tv_sec || now.st_mtim.tv_nsec != st->st_mtim.tv_nsec)
+		ret = ESTALE;
+	else
+		ret = temp_publish(temp, name, true);
+	temp_discard(&lock);
+	if (ret)
+		fail_errno(f, "cannot replace it", ret);
+	return !ret;
+}
+
+/* Its other names in the store become links of the new container, as they were of the old one. */
+static bool relink(const struct signed_store *s, const struct tree_entry *first, int dir_fd, const char *name,
+		   struct signed_file *f)
+{
+	for (size_t i = first->next_link; i != TREE_NONE; i = s->tree.entry[i].next_link) {
+		const char *link_name;
+		int link_dir, ret;
+		if (!is_container_name(&s->tree.entry[i]))
+			continue;
+		link_dir = tree_open_parent(s->root_fd, s->tree.entry[i].path, &link_name);
+		ret = link_dir < 0 ? errno : link_publish(dir_fd, name, link_dir, link_name, true);
+		if (link_dir >= 0)
+			close(link_dir);
+		if (ret) {
+			fail_errno(f, "cannot renew its other names", ret);
+			return false;
+		}
+	}
+	return true;
+}
+
+static bool rewrite(const struct signed_store *s, const struct tree_entry *e, int dir_fd, const char *name, int fd,
+		    const struct wfs_reader *reader, const struct sign_opts *opts, struct signed_file *f)
+{
+	struct temp_file temp;
+	struct stat st;
+	bool ok;
+	int ret = fstat(fd, &st) ? errno : temp_create(&temp, dir_fd, name);
+	if (ret) {
+		fail_errno(f, "cannot write a new container", ret);
+		return false;
+	}
+	ok = write_new(reader, &st, opts, &temp, f) && replace(fd, &st, name, &temp, f) &&
+	     relink(s, e, dir_fd, name, f);
+	temp_discard(&temp);
+	f->rewritten = ok;
+	return ok;
+}
+
+static void sign_container(const struct signed_store *s, const struct tree_entry *e, int dir_fd, const char *name,
+			   int fd, const struct sign_opts *opts, struct signed_file *f)
+{
+	const struct wfs_reader_opts reader_opts = {.cpu = opts->cpu};
+	struct wfs_reader *reader = NULL;
+	struct wfs_error err = {0};
+	struct wfs_info info;
+	struct wfs_head head;
+	f->container = true;
+	if (wfs_reader_open(fd, &reader_opts, &reader, &err) != WFS_OK) {
+		fail_wfs(f, NULL, &err);
+		return;
+	}
+	wfs_reader_info(reader, &info);
+	if (info.has_sha256)
+		progress_add(opts->progress, info.head.raw_len);
+	f->good = info.has_sha256 ? prove(fd, opts, f, &head) : rewrite(s, e, dir_fd, name, fd, reader, opts, f);
+	wfs_reader_free(reader);
+}
+
+void sign_file(const struct signed_store *s, const struct tree_entry *e, const struct sign_opts *opts,
+	       struct signed_file *file_ret)
+{
+	struct wfs_error err = {0};
+	struct wfs_head head;
+	const char *name;
+	struct stat st;
+	int dir_fd, fd = signed_store_file(s, e, &dir_fd, &name);
+	*file_ret = (struct signed_file){0};
+	if (fd < 0) {
+		fail_errno(file_ret, "cannot open", errno);
+		return;
+	}
+	if (fstat(fd, &st))
+		fail_errno(file_ret, "cannot open", errno);
+	else if (!is_container_name(e) || wfs_head_read(fd, &head, &err) == WFS_NOT_CONTAINER)
+		sign_plain(fd, &st, opts, file_ret);
+	else
+		sign_container(s, e, dir_fd, name, fd, opts, file_ret);
+	close(fd);
+	close(dir_fd);
+}

@@ -1,0 +1,27 @@
+/* verify_report.h - what verify and scrub found: lines for people or one JSON document, and the totals. */
+#ifndef VERIFY_REPORT_H
+#define VERIFY_REPORT_H
+
+#include "verify_file.h"
+
+#include <pthread.h>
+
+struct verify_report {
+	const char *command; /* "verify" or "scrub" */
+	bool fast, repair, json, quiet;
+	struct progress *progress;
+	double started;
+	pthread_mutex_t lock;
+	/* protected by lock */
+	struct json out;
+	uint64_t nr[NR_VERDICTS], raw_bytes, stored_bytes;
+};
+
+/* The first four members are set. */
+void verify_report_begin(struct verify_report *r);
+/* Any thread. */
+void verify_report_add(struct verify_report *r, const char *shown, const struct verify_result *result);
+/* nr_left: containers that were not reached. Returns whether every container is whole. */
+bool verify_report_end(struct verify_report *r, uint64_t nr_left) MUST_CHECK;
+
+#endif

@@ -1,0 +1,100 @@
+#!/bin/bash
+# scrub: verify at a rate, in parts that go on where the last one stopped, leaving the page cache as it was.
+# shellcheck source=tests/cli/lib.sh disable=SC2015 # "a && b || fail" is meant for either
+. "$(dirname "$0")/lib.sh"
+
+cd "$dir"
+mkdir -p store/sub
+for i in 1 2 3 4; do
+	weights model 0.5 $i
+	weightfs pack model -o "store/m$i.wfs" >/dev/null
+done
+cp store/m1.wfs "store/sub/$(printf 'new\nline').wfs"
+nr=5
+
+ok weightfs scrub store
+says "$nr of $nr containers are whole"
+ok weightfs scrub store --fast --rate 1G --json
+json 'd["command"] == "scrub" and d["fast"] and d["totals"]["ok"] == 5 and d["totals"]["left"] == 0'
+
+# A rate holds: the stored bytes cannot have been read faster. All of them, of both copies, count within a few percent.
+bytes=$(cat store/m2.wfs store/m3.wfs | wc -c)
+for fast in "" --fast; do
+	# shellcheck disable=SC2086 # an option or none
+	ok weightfs scrub store/m2.wfs store/m3.wfs $fast --rate $((bytes * 2)) --json
+	json 'd["totals"]["seconds"] > 0.4'
+done
+
+# In parts. A day of time is left over for each: all at once, and the state says "from the beginning".
+ok weightfs scrub store --state state --max-seconds 86400
+says "5 of 5"
+[ "$(wc -l <state)" = 1 ] || fail "the state of a finished pass: $(cat state)"
+# At this rate the first one takes longer than a second, so each run looks at one, in the order of names.
+seen=
+for i in 1 2 3 4 5; do
+	ok weightfs scrub store --state state --max-seconds 1 --rate 250k --json
+	json 'len(d["files"]) == 1 and d["totals"]["left"] == 5 - '$i
+	seen+=$("$WFS_PYTHON" -c 'import json, sys; print(json.load(sys.stdin)["files"][0]["path"].replace("\n", "?"), end=" ")' <"$out")
+done
+[ "$seen" = "store/m1.wfs store/m2.wfs store/m3.wfs store/m4.wfs store/sub/new?line.wfs " ] || fail "order: $seen"
+[ "$(wc -l <state)" = 1 ] || fail "the state after the last part: $(cat state)"
+# A state from before the files changed: what it names is gone, what is behind it is looked at.
+printf 'weightfs scrub: the last container that was looked at\nstore/m2x.wfs\n' >state
+ok weightfs scrub store --state state --json
+json '[f["path"] for f in d["files"]] == ["store/m3.wfs", "store/m4.wfs", "store/sub/new\nline.wfs"]'
+printf 'weightfs scrub: the last container that was looked at\nzzz\n' >state
+ok weightfs scrub store --state state
+says "5 of 5"
+# Damage is found by the part that meets it; the state goes on.
+cp store/m3.wfs good
+"$WFS_PYTHON" "$tests/cli/flip.py" store/m3.wfs 200000
+expect 1 "store/m3.wfs: damaged: block" weightfs scrub store --state state
+says "hit: tensor w (BF16)"
+[ "$(wc -l <state)" = 1 ] || fail "the state after damage: $(cat state)"
+cp good store/m3.wfs
+"$WFS_PYTHON" "$tests/cli/flip.py" store/m3.wfs 50
+ok weightfs scrub store --repair
+says "store/m3.wfs: repaired: the head was written anew"
+cmp -s good store/m3.wfs || fail "not repaired"
+
+# Never somebody else's file.
+cp model other
+expect 1 "other: is not a state of weightfs scrub" weightfs scrub store --state other
+cmp -s model other || fail "a file that is no state was overwritten"
+expect 1 "none/state: " weightfs scrub store --state none/state
+expect 2 "needs --state" weightfs scrub store --max-seconds 5
+expect 2 "is not a number for --rate" weightfs scrub store --rate fast
+expect 2 "is not a number for --max-seconds" weightfs scrub store --state state --max-seconds 0
+expect 2 "--repair needs the whole proof" weightfs scrub store --repair --fast
+no_temporaries .
+
+# The page cache: what was there stays, what was not goes again.
+weights big 9
+weightfs pack big -o big.wfs >/dev/null
+sync big.wfs
+pages()
+{
+	"$WFS_PYTHON" - "$@" <<-'END'
+		import ctypes, mmap, os, sys
+		libc = ctypes.CDLL(None, use_errno=True)
+		fd = os.open(sys.argv[1], os.O_RDWR)
+		size = os.fstat(fd).st_size
+		if len(sys.argv) > 2:
+		    os.posix_fadvise(fd, 0, 0, os.POSIX_FADV_DONTNEED)
+		    os.posix_fadvise(fd, 0, 0, os.POSIX_FADV_RANDOM)
+		    os.pread(fd, 1 << 20, int(sys.argv[2]))
+		view = mmap.mmap(fd, size)
+		vec = ctypes.create_string_buffer((size + 4095) // 4096)
+		at = ctypes.addressof(ctypes.c_char.from_buffer(view))
+		assert libc.mincore(ctypes.c_void_p(at), ctypes.c_size_t(size), vec) == 0
+		print(sum(b & 1 for b in vec.raw))
+	END
+}
+before=$(pages big.wfs 2097152)
+if [ "$before" -ge 256 ] && [ "$before" -lt 800 ]; then
+	ok weightfs scrub big.wfs --rate 1G
+	after=$(pages big.wfs)
+	[ "$after" -ge "$before" ] && [ "$after" -lt $((before + 200)) ] || fail "cached pages: $before before, $after after"
+	ok weightfs verify big.wfs
+	[ "$(pages big.wfs)" -gt 1400 ] || fail "verify, too, drops what it reads: this test proves nothing"
+fi
