@@ -45,7 +45,7 @@ static void add_file(struct store *s, int root_fd, const struct tree_entry *e)
 			walk_error(s, e->path, errno);
 		else if (wfs_head_read(fd, &head, &err) == WFS_OK)
 			err = (uint64_t)e->st.st_size >= head.file_len
-				      ? (struct wfs_error){WFS_OK}
+				      ? (struct wfs_error){.status = WFS_OK}
 				      : (struct wfs_error){WFS_BAD_DATA, 0, WFS_NO_BLOCK, "the container is cut short"};
 	}
 	if (err.status == WFS_OK) {
