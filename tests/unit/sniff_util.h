@@ -82,7 +82,7 @@ static inline void add_records(struct bytes *b, enum wfs_class class, size_t nr,
 			if (k >= codes && class == WFS_CLASS_Q8_0)
 				byte = (u8)(test_normal(seed) / 1000);
 			else if (k >= codes)
-				byte = (u8)((8 + test_normal(seed) / 10000) << 4 |
+				byte = (u8)((unsigned)(8 + test_normal(seed) / 10000) << 4 |
 					    ((8 + test_normal(seed) / 10000) & 15));
 			else if (class == WFS_CLASS_MXFP4)
 				byte = (u8)(121 + (byte & 1));
