@@ -9,6 +9,7 @@
 #include <stdlib.h>
 #include <sys/mman.h>
 #include <sys/resource.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 enum {
@@ -83,12 +84,34 @@ static bool page_is_cached(const unsigned char *map, uint64_t off)
 	return mincore((void *)(map + off / PAGE * PAGE), PAGE, &resident) || resident & 1;
 }
 
+/* Whether the kernel tells us which pages of the file are in memory: only if it is ours or we may write to it
+ * (mincore(2)). Of others it claims that all are. */
+static bool is_told(struct wfsd_file *file)
+{
+	int told = atomic_load_explicit(&file->bypass.told, memory_order_relaxed);
+
+	if (!told) {
+		char path[32];
+		struct stat st;
+
+		snprintf(path, sizeof(path), "/proc/self/fd/%d", file->fd);
+		told = !fstat(file->fd, &st) && (st.st_uid == geteuid() || !faccessat(AT_FDCWD, path, W_OK, AT_EACCESS))
+			       ? 1
+			       : -1;
+		atomic_store_explicit(&file->bypass.told, told, memory_order_relaxed);
+	}
+	return told > 0;
+}
+
 /* Whether [off, off + len) is in the page cache, going by the first, the middle and the last page: a wrong guess costs
- * time, as asking for all would. Where the kernel may not tell (mincore(2): a file that is not ours) it says yes. */
+ * time, as asking for all would. Where nobody knows, it is not: kept twice would be worse than read again. */
 static bool is_cached(struct wfsd_file *file, uint64_t off, size_t len)
 {
-	const unsigned char *map = direct_map(file);
+	const unsigned char *map;
 
+	if (!is_told(file))
+		return false;
+	map = direct_map(file);
 	if (!map || off + len > file->stored_len)
 		return true;
 	return page_is_cached(map, off) + page_is_cached(map, off + len / 2) + page_is_cached(map, off + len - 1) >= 2;

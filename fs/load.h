@@ -27,6 +27,7 @@ enum { WFSD_LOAD_MAX = (2 << 20) - 2 * 4096 };
 struct wfsd_bypass {
 	atomic_int fd;	     /* WFSD_BYPASS_UNKNOWN, WFSD_BYPASS_NONE, or ours to close */
 	_Atomic(void *) map; /* never touched, only asked which of its pages are in memory; NULL: none */
+	atomic_int told;     /* whether the kernel tells us: 0 not asked yet, 1 yes, -1 no */
 	wfsd_bits met;	     /* the blocks that were read singly */
 	atomic_bool on_disk; /* the last span asked for was not in the page cache, or nobody knows */
 };

@@ -276,7 +276,7 @@ void wfsd_read(struct wfsd_request *r, struct wfsd_file *file, uint64_t off, siz
 
 	wfsd_count(&d->stats.reads, 1);
 	wfsd_count_size(&d->stats, size);
-	if (wfsd_file_hangs(file)) {
+	if (wfsd_file_hangs(file) || wfsd_store_hangs(d)) {
 		wfsd_count(&d->stats.read_errors, 1);
 		wfsd_reply_err(r, EIO);
 		return;

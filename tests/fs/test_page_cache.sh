@@ -27,6 +27,17 @@ stored=$(stat -c %s "$store")
 mount_logged "$dir/log" "$dir/store" "$dir/mnt" -o cache=16M
 dd if=/dev/null of="$dir/direct" bs=4096 count=1 oflag=direct status=none 2>/dev/null || { echo "SKIP no O_DIRECT here"; exit 77; }
 
+# The same of a store that is another user's, whose files the kernel tells us nothing about.
+if [ "$(id -u)" -eq 0 ]; then
+	make_cold "$store"
+	chown 1234 "$store"
+	cmp "$dir/src/$model" "$dir/mnt/$model" || fail "another user's"
+	[ "$(nr direct_bytes_read "$dir/mnt")" -gt $((stored / 2)) ] || fail "another user's is not read around the page cache"
+	unmount "$dir/mnt"
+	chown 0 "$store"
+	mount_logged "$dir/log" "$dir/store" "$dir/mnt" -o cache=16M
+fi
+
 make_cold "$store"
 [ "$(resident "$store")" -lt $((stored / 10)) ] || { echo "SKIP nothing can be dropped from the page cache here"; exit 77; }
 cmp "$dir/src/$model" "$dir/mnt/$model" || fail "the stream"
