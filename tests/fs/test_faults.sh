@@ -116,7 +116,7 @@ for request in lookup getattr open readdir statfs read; do
 	well "a $request without an answer"
 done
 # So many at once that every thread would hang: all are told, and those who come later at once, without new timeouts.
-exec 8<"$dir/mnt/plain.txt"
+exec 8<"$dir/mnt/other"
 have "all hang"
 "$WFS_PYTHON" - "$dir/mnt" <<'END' || fail "200 requests at once to a store that hangs"
 import errno, os, sys, threading
@@ -136,7 +136,9 @@ END
 before=$(counter timeouts)
 for i in {100..119}; do
 	fails 'input/output error' cat "$dir/mnt/many$i"
-	fails 'input/output error' "${direct[@]}" <&8
+	fails 'input/output error' "$WFS_PYTHON" -c 'import fcntl, mmap, os
+fcntl.fcntl(8, fcntl.F_SETFL, os.O_DIRECT)
+os.preadv(8, [mmap.mmap(-1, 4096)], 0)'
 done
 exec 8<&-
 [ "$(counter timeouts)" = "$before" ] || fail "a store in which 200 requests hang is asked again"
