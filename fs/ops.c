@@ -139,10 +139,13 @@ static void op_statfs(fuse_req_t req, fuse_ino_t ino)
 	struct wfsd_request r;
 	struct wfsd *d = begin(req, &r);
 	struct statvfs st;
+	int err = wfsd_store_hangs(d) ? EIO : 0;
 
 	(void)ino;
-	if (fstatvfs(d->root_fd, &st))
-		wfsd_reply_err(&r, errno);
+	if (!err && fstatvfs(d->root_fd, &st))
+		err = errno;
+	if (err)
+		wfsd_reply_err(&r, err);
 	else
 		wfsd_reply_statfs(&r, &st);
 }

@@ -2,6 +2,7 @@
 #include "tree.h"
 #include "file.h"
 #include "fs.h"
+#include "reply.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -286,7 +287,7 @@ int wfsd_node_stat(struct wfsd *d, struct wfsd_node *node, struct stat *st_ret)
 	int fd = -1, err;
 
 	if (file) { /* also when its name is gone */
-		err = fstat(file->fd, st_ret) ? errno : 0;
+		err = wfsd_store_hangs(d) ? EIO : fstat(file->fd, st_ret) ? errno : 0;
 		wfsd_file_put(d, file);
 	} else {
 		err = -wfsd_node_open(d, node, O_PATH, &fd, st_ret);

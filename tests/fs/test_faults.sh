@@ -136,6 +136,7 @@ END
 before=$(counter timeouts)
 for i in {100..119}; do
 	fails 'input/output error' cat "$dir/mnt/many$i"
+	fails 'input/output error' stat -f "$dir/mnt"
 	fails 'input/output error' "$WFS_PYTHON" -c 'import fcntl, mmap, os
 fcntl.fcntl(8, fcntl.F_SETFL, os.O_DIRECT)
 os.preadv(8, [mmap.mmap(-1, 4096)], 0)'
