@@ -74,16 +74,13 @@ static bool check_store(struct sign *s)
 	return !s->nr_failed;
 }
 
-static bool same_entry(const struct tree_entry *a, const struct tree_entry *b, bool rewritten)
+static bool same_entry(const struct tree_entry *a, const struct signed_file *f, const struct tree_entry *b)
 {
 	if (strcmp(a->path, b->path) != 0 || (a->st.st_mode & S_IFMT) != (b->st.st_mode & S_IFMT))
 		return false;
 	if (S_ISLNK(a->st.st_mode))
 		return !strcmp(a->link_target, b->link_target);
-	if (!S_ISREG(a->st.st_mode) || rewritten)
-		return true;
-	return a->st.st_ino == b->st.st_ino && a->st.st_dev == b->st.st_dev && a->st.st_size == b->st.st_size &&
-	       a->st.st_mtim.tv_sec == b->st.st_mtim.tv_sec && a->st.st_mtim.tv_nsec == b->st.st_mtim.tv_nsec;
+	return !S_ISREG(a->st.st_mode) || same_file(f->rewritten ? &f->st : &a->st, &b->st);
 }
 
 /* Whether the store is still what was looked at. */
@@ -95,29 +92,39 @@ static bool store_unchanged(struct sign *s)
 		return false;
 	same = now.complete && now.nr == s->store.nr;
 	for (size_t i = 0; same && i < now.nr; i++)
-		same = same_entry(entry_of(s, i), &now.tree.entry[now.order[i]], s->file[i].rewritten);
+		same = same_entry(entry_of(s, i), &s->file[i], &now.tree.entry[now.order[i]]);
+	/* Whoever verifies the store would find them, as nothing signs them. */
+	for (size_t i = 0; i < now.tree.nr; i++) {
+		const struct tree_entry *e = &now.tree.entry[i];
+		if (tree_entry_is_temporary(e) && strcmp(e->path, s->temp.name) != 0)
+			fail(s, e->path, "is a temporary file of weightfs: let its run end first, or remove it");
+	}
 	signed_store_close(&now);
 	if (!same)
 		fail(s, "", "changed while it was signed: run it again when nobody writes to it");
-	return same;
+	return same && !s->nr_failed;
 }
 
 /* ---- the files ---- */
 
-/* Names of one file are looked at once, under the first of them. */
+/* Where in the order an entry of the tree is. SIZE_MAX: nowhere. */
 static size_t order_of(const struct sign *s, size_t entry)
 {
 	size_t low = 0, high = s->store.nr;
-	while (high - low > 1) {
+	while (low < high) {
 		size_t mid = low + (high - low) / 2;
-		if (strcmp(entry_of(s, mid)->path, s->store.tree.entry[entry].path) <= 0)
-			low = mid;
+		int order = strcmp(entry_of(s, mid)->path, s->store.tree.entry[entry].path);
+		if (!order)
+			return mid;
+		if (order < 0)
+			low = mid + 1;
 		else
 			high = mid;
 	}
-	return low;
+	return SIZE_MAX;
 }
 
+/* Names of one file are looked at once, under the first of them. */
 static void handle_file(void *ctx, size_t i, unsigned nr_threads)
 {
 	struct sign *s = ctx;
@@ -135,10 +142,15 @@ static void share_links(struct sign *s)
 	for (size_t i = 0; i < s->store.nr; i++) {
 		const struct tree_entry *e = entry_of(s, i);
 		const struct signed_file *first;
-		size_t leader = signed_store_leader(&s->store, s->store.order[i]);
+		size_t leader = signed_store_leader(&s->store, s->store.order[i]), at;
 		if (!S_ISREG(e->st.st_mode) || leader == s->store.order[i])
 			continue;
-		first = &s->file[order_of(s, leader)];
+		at = order_of(s, leader);
+		if (at == SIZE_MAX) {
+			fail(s, e->path, "the first of its names is not in the list");
+			continue;
+		}
+		first = &s->file[at];
 		s->file[i] = *first;
 		s->file[i].follows = true;
 		s->file[i].piece = NULL;

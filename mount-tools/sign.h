@@ -14,12 +14,12 @@
 bool public_key_load(const char *command, const char *path, uint8_t key_ret[WFS_PUBLIC_KEY_BYTES]) MUST_CHECK;
 struct wfs_signing_key *signing_key_load(const char *command, const char *path) MUST_CHECK;
 
-/* A store that is open: all that lies in it but the manifest, in the byte order of paths. */
+/* A store that is open: all that lies in it but the manifest and temporaries, in the byte order of paths. */
 struct signed_store {
 	const char *path; /* as given */
 	int root_fd;
-	struct tree tree;
-	size_t *order; /* entries of the tree, nr of them */
+	struct tree tree; /* with temporaries */
+	size_t *order;	  /* entries of the tree, nr of them */
 	size_t nr;
 	bool complete; /* all of the tree could be read; else messages were printed */
 };
@@ -37,7 +37,8 @@ uint64_t signed_store_work(const struct signed_store *s);
 
 /* Whether an entry's name is that of containers. */
 bool is_container_name(const struct tree_entry *e);
-/* The first of an entry's hard links that has such a name or not as it has: the one that is looked at for all of them.
+/* The first of an entry's hard links in the order that has such a name or not as it has: the one that is looked at for
+ * all of them.
  */
 size_t signed_store_leader(const struct signed_store *s, size_t entry);
 
@@ -64,6 +65,7 @@ struct signed_file {
 	bool follows; /* another name of a file that comes before */
 	uint64_t size, nr_pieces;
 	uint8_t sha256[SHA256_BYTES], meta_sha256[SHA256_BYTES];
+	struct stat st;		   /* rewritten: of the new container */
 	uint8_t *piece;		   /* nr_pieces times 32 bytes; NULL unless there are several */
 	char reason[REASON_BYTES]; /* not good: why */
 };
@@ -72,5 +74,8 @@ struct signed_file {
  * its names in the store. */
 void sign_file(const struct signed_store *s, const struct tree_entry *e, const struct sign_opts *opts,
 	       struct signed_file *file_ret);
+
+/* Whether both are of one file, whose content did not change between them. */
+bool same_file(const struct stat *a, const struct stat *b);
 
 #endif

@@ -47,10 +47,16 @@ int plain_file_hash(int fd, uint64_t size, uint8_t *piece, uint8_t *whole, struc
 	return ret;
 }
 
+static const char *errno_text(int sys_errno)
+{
+	if (sys_errno == EAGAIN)
+		return "another weightfs is at work on it";
+	return sys_errno == ESTALE ? "changed while it was signed" : strerror(sys_errno);
+}
+
 static void fail_errno(struct signed_file *f, const char *what, int sys_errno)
 {
-	snprintf(f->reason, sizeof(f->reason), "%s: %s", what,
-		 sys_errno == ESTALE ? "it changed meanwhile" : strerror(sys_errno));
+	snprintf(f->reason, sizeof(f->reason), "%s: %s", what, errno_text(sys_errno));
 }
 
 static void sign_plain(int fd, const struct stat *st, const struct sign_opts *opts, struct signed_file *f)
@@ -129,9 +135,7 @@ static bool write_new(const struct wfs_reader *reader, const struct stat *st, co
 	wfs_reader_info(reader, &old);
 	progress_add(opts->progress, old.head.raw_len - progress.told);
 	ret = attributes_set(temp->fd, st, st->st_mtim);
-	if (!ret)
-		ret = file_settle(temp->fd);
-	fd = ret ? -1 : tree_open_file(temp->dir_fd, temp->name);
+	fd = ret ? -1 : temp_reopen(temp);
 	if (fd < 0) {
 		fail_errno(f, "cannot write the new container", ret ? ret : errno);
 		return false;
@@ -146,42 +150,77 @@ static bool write_new(const struct wfs_reader *reader, const struct stat *st, co
 	return ok;
 }
 
+bool same_file(const struct stat *a, const struct stat *b)
+{
+	return a->st_dev == b->st_dev && a->st_ino == b->st_ino && a->st_size == b->st_size &&
+	       a->st_mtim.tv_sec == b->st_mtim.tv_sec && a->st_mtim.tv_nsec == b->st_mtim.tv_nsec;
+}
+
+/* Lock a container's name, as pack and unpack do, if the old file still lies there unchanged. It is opened, as NFS
+ * looks at the server then. */
+static int lock_old(struct temp_file *lock, int dir_fd, const char *name, const struct stat *old)
+{
+	char original[NAME_MAX + 1];
+	struct stat now;
+	int fd, ret = name_lock(lock, dir_fd, container_name(name, original) ? original : name);
+	if (ret)
+		return ret;
+	fd = tree_open_file(dir_fd, name);
+	if (fd < 0)
+		ret = errno == ENOENT || errno == ELOOP || errno == EINVAL ? ESTALE : errno;
+	else if (fstat(fd, &now))
+		ret = errno;
+	else if (!same_file(&now, old))
+		ret = ESTALE;
+	if (fd >= 0)
+		close(fd);
+	if (ret)
+		temp_discard(lock);
+	return ret;
+}
+
 /* Let the new container take the place of the old one, unless that changed meanwhile. */
-static bool replace(int fd, const struct stat *st, const char *name, struct temp_file *temp, struct signed_file *f)
+static bool replace(const struct stat *old, const char *name, struct temp_file *temp, struct signed_file *f)
 {
 	struct temp_file lock;
-	struct stat now;
-	int ret = name_lock(&lock, temp->dir_fd, name);
-	if (ret) {
-		fail_errno(f, ret == EAGAIN ? "another run is replacing it" : "cannot lock its name", ret);
-		return false;
-	}
-	if (!file_is_named(fd, temp->dir_fd, name) || fstat(fd, &now) || now.st_size != st->st_size ||
-	    now.st_mtim.tv_sec != st->st_mtim.tv_sec || now.st_mtim.tv_nsec != st->st_mtim.tv_nsec)
-		ret = ESTALE;
-	else
+	int ret = lock_old(&lock, temp->dir_fd, name, old);
+	if (!ret) {
 		ret = temp_publish(temp, name, true);
-	temp_discard(&lock);
+		temp_discard(&lock);
+	}
 	if (ret)
 		fail_errno(f, "cannot replace it", ret);
 	return !ret;
 }
 
-/* Its other names in the store become links of the new container, as they were of the old one. */
-static bool relink(const struct signed_store *s, const struct tree_entry *first, int dir_fd, const char *name,
-		   struct signed_file *f)
+/* Let a link of it take the place of one more name of the old one. */
+static int relink_one(int root_fd, const char *path, const struct stat *old, const struct temp_file *temp)
+{
+	struct temp_file lock;
+	const char *name;
+	int dir_fd = tree_open_parent(root_fd, path, &name), ret;
+	if (dir_fd < 0)
+		return errno;
+	ret = lock_old(&lock, dir_fd, name, old);
+	if (!ret) {
+		ret = link_publish(temp->dir_fd, temp->name, dir_fd, name, true);
+		temp_discard(&lock);
+	}
+	close(dir_fd);
+	return ret;
+}
+
+/* Its other names in the store become links of the new container, as they were of the old one. They come first, while
+ * the new one has its temporary name, which nobody else gives to another file. */
+static bool relink(const struct signed_store *s, const struct tree_entry *first, const struct stat *old,
+		   const struct temp_file *temp, struct signed_file *f)
 {
 	for (size_t i = first->next_link; i != TREE_NONE; i = s->tree.entry[i].next_link) {
-		const char *link_name;
-		int link_dir, ret;
-		if (!is_container_name(&s->tree.entry[i]))
-			continue;
-		link_dir = tree_open_parent(s->root_fd, s->tree.entry[i].path, &link_name);
-		ret = link_dir < 0 ? errno : link_publish(dir_fd, name, link_dir, link_name, true);
-		if (link_dir >= 0)
-			close(link_dir);
+		const struct tree_entry *e = &s->tree.entry[i];
+		int ret = is_container_name(e) ? relink_one(s->root_fd, e->path, old, temp) : 0;
 		if (ret) {
-			fail_errno(f, "cannot renew its other names", ret);
+			snprintf(f->reason, sizeof(f->reason), "cannot renew its other name %s: %s", e->path,
+				 errno_text(ret));
 			return false;
 		}
 	}
@@ -199,8 +238,12 @@ static bool rewrite(const struct signed_store *s, const struct tree_entry *e, in
 		fail_errno(f, "cannot write a new container", ret);
 		return false;
 	}
-	ok = write_new(reader, &st, opts, &temp, f) && replace(fd, &st, name, &temp, f) &&
-	     relink(s, e, dir_fd, name, f);
+	ok = write_new(reader, &st, opts, &temp, f);
+	if (ok && fstat(temp.fd, &f->st)) {
+		fail_errno(f, "cannot write the new container", errno);
+		ok = false;
+	}
+	ok = ok && relink(s, e, &st, &temp, f) && replace(&st, name, &temp, f);
 	temp_discard(&temp);
 	f->rewritten = ok;
 	return ok;

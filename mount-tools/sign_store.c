@@ -70,11 +70,17 @@ static int compare_entries(const void *a, const void *b, void *ctx)
 	return strcmp(tree->entry[*(const size_t *)a].path, tree->entry[*(const size_t *)b].path);
 }
 
+/* Neither the manifest itself nor a temporary. */
+static bool is_signable(const struct tree_entry *e)
+{
+	return strcmp(e->path, WFS_MANIFEST_NAME) != 0 && !tree_entry_is_temporary(e);
+}
+
 static void sort_entries(struct signed_store *s)
 {
 	s->order = xcalloc(s->tree.nr, sizeof(*s->order));
 	for (size_t i = 1; i < s->tree.nr; i++)
-		if (strcmp(s->tree.entry[i].path, WFS_MANIFEST_NAME) != 0)
+		if (is_signable(&s->tree.entry[i]))
 			s->order[s->nr++] = i;
 	qsort_r(s->order, s->nr, sizeof(*s->order), compare_entries, &s->tree);
 }
@@ -92,7 +98,7 @@ bool signed_store_open(struct signed_store *s, const char *command, const char *
 		close(s->root_fd);
 		return false;
 	}
-	tree_walk(s->root_fd, &s->tree, walk_error, s);
+	tree_walk_all(s->root_fd, &s->tree, walk_error, s);
 	sort_entries(s);
 	return true;
 }
@@ -115,7 +121,7 @@ size_t signed_store_leader(const struct signed_store *s, size_t entry)
 	const struct tree_entry *e = s->tree.entry;
 	bool container = is_container_name(&e[entry]);
 	size_t leader = e[entry].first_link;
-	while (leader != entry && is_container_name(&e[leader]) != container)
+	while (leader != entry && (!is_signable(&e[leader]) || is_container_name(&e[leader]) != container))
 		leader = e[leader].next_link;
 	return leader;
 }

@@ -91,7 +91,7 @@ static int read_names(int dir_fd, char ***names_ret, size_t *nr_ret)
 	}
 	/* cppcheck-suppress readdirCalled ; no other thread has this stream */
 	while (errno = 0, (d = readdir(dir))) {
-		if (!strcmp(d->d_name, ".") || !strcmp(d->d_name, "..") || temp_name_matches(d->d_name))
+		if (!strcmp(d->d_name, ".") || !strcmp(d->d_name, ".."))
 			continue;
 		if ((nr & (nr - 1)) == 0)
 			names = xrealloc(names, nr ? 2 * nr : 1, sizeof(*names));
@@ -121,14 +121,34 @@ static char *read_link(int dir_fd, const char *name, const struct stat *st)
 	return text;
 }
 
-static void walk_name(struct tree *tree, size_t parent, int dir_fd, const char *name, tree_error_fn error, void *ctx)
+static bool is_temporary(const struct stat *st, const char *name)
 {
+	return (S_ISREG(st->st_mode) || S_ISLNK(st->st_mode)) && temp_name_matches(name);
+}
+
+struct walk {
+	struct tree *tree;
+	bool temporaries; /* are listed */
+	tree_error_fn error;
+	void *ctx;
+};
+
+static void walk_name(const struct walk *w, size_t parent, int dir_fd, const char *name)
+{
+	struct tree *tree = w->tree;
 	const char *base = tree->entry[parent].path;
 	char *path = *base ? xasprintf("%s/%s", base, name) : xstrdup(name), *target = NULL;
 	struct stat st;
 	if (fstatat(dir_fd, name, &st, AT_SYMLINK_NOFOLLOW) ||
 	    (S_ISLNK(st.st_mode) && !(target = read_link(dir_fd, name, &st)))) {
-		error(ctx, path, errno);
+		/* Temporaries go at any time. */
+		if (errno != ENOENT || !temp_name_matches(name))
+			w->error(w->ctx, path, errno);
+		free(path);
+		return;
+	}
+	if (!w->temporaries && is_temporary(&st, name)) {
+		free(target);
 		free(path);
 		return;
 	}
@@ -136,16 +156,17 @@ static void walk_name(struct tree *tree, size_t parent, int dir_fd, const char *
 	tree->entry[i].link_target = target;
 }
 
-static void walk_dir(int root_fd, struct tree *tree, size_t i, tree_error_fn error, void *ctx)
+static void walk_dir(const struct walk *w, int root_fd, size_t i)
 {
-	int dir_fd = tree_open_dir(root_fd, tree->entry[i].path), ret;
+	const char *path = w->tree->entry[i].path; /* stays where it is when the array moves */
+	int dir_fd = tree_open_dir(root_fd, path), ret;
 	char **names = NULL;
 	size_t nr = 0;
 	ret = dir_fd < 0 ? errno : read_names(dir_fd, &names, &nr);
 	if (ret)
-		error(ctx, *tree->entry[i].path ? tree->entry[i].path : ".", ret);
+		w->error(w->ctx, *path ? path : ".", ret);
 	for (size_t n = 0; n < nr; n++) {
-		walk_name(tree, i, dir_fd, names[n], error, ctx);
+		walk_name(w, i, dir_fd, names[n]);
 		free(names[n]);
 	}
 	free(names);
@@ -186,18 +207,35 @@ static void chain_links(struct tree *tree)
 	free(ref);
 }
 
-void tree_walk(int root_fd, struct tree *tree_ret, tree_error_fn error, void *ctx)
+static void walk(int root_fd, bool temporaries, struct tree *tree_ret, tree_error_fn error, void *ctx)
 {
 	struct tree tree = {0};
+	const struct walk w = {&tree, temporaries, error, ctx};
 	struct stat st = {0};
 	if (fstat(root_fd, &st))
 		error(ctx, ".", errno);
 	add_entry(&tree, xstrdup(""), &st, TREE_NONE);
 	for (size_t i = 0; i < tree.nr; i++)
 		if (S_ISDIR(tree.entry[i].st.st_mode))
-			walk_dir(root_fd, &tree, i, error, ctx);
+			walk_dir(&w, root_fd, i);
 	chain_links(&tree);
 	*tree_ret = tree;
+}
+
+void tree_walk(int root_fd, struct tree *tree_ret, tree_error_fn error, void *ctx)
+{
+	walk(root_fd, false, tree_ret, error, ctx);
+}
+
+void tree_walk_all(int root_fd, struct tree *tree_ret, tree_error_fn error, void *ctx)
+{
+	walk(root_fd, true, tree_ret, error, ctx);
+}
+
+bool tree_entry_is_temporary(const struct tree_entry *e)
+{
+	const char *slash = strrchr(e->path, '/');
+	return is_temporary(&e->st, slash ? slash + 1 : e->path);
 }
 
 int tree_single(int root_fd, const char *name, struct tree *tree_ret)

@@ -135,6 +135,7 @@ static enum finding check_container(const struct verify *v, int fd, const struct
 static enum finding check_plain(const struct verify *v, int fd, const struct wfs_manifest_entry *m,
 				char reason[REASON_BYTES])
 {
+	const char *slash = strrchr(m->path, '/'), *name = slash ? slash + 1 : m->path;
 	const size_t pieces_len = (size_t)m->nr_pieces * SHA256_BYTES;
 	uint8_t whole[SHA256_BYTES], *piece;
 	enum finding finding = FOUND_OK;
@@ -164,7 +165,7 @@ static enum finding check_plain(const struct verify *v, int fd, const struct wfs
 	} else if ((!piece || !v->opts->fast) && memcmp(whole, m->sha256, SHA256_BYTES) != 0) {
 		snprintf(reason, REASON_BYTES, "its bytes are not the signed ones");
 		finding = FOUND_CHANGED;
-	} else if (container_name(m->path, NULL) && wfs_head_read(fd, &head, NULL) == WFS_OK) {
+	} else if (container_name(name, NULL) && wfs_head_read(fd, &head, NULL) == WFS_OK) {
 		snprintf(reason, REASON_BYTES, "is a container, and was signed as another file");
 		finding = FOUND_CHANGED;
 	}
@@ -213,6 +214,30 @@ static enum finding check_name(const struct tree_entry *e, const struct wfs_mani
 	return link && strcmp(e->link_target, m->target) != 0 ? FOUND_CHANGED : FOUND_OK;
 }
 
+/* Nothing reads temporaries, so those of a run that is alive are passed over. What no run holds could be anything. */
+static void check_temporary(struct verify *v, const struct tree_entry *e)
+{
+	struct flock lock = {.l_type = F_WRLCK, .l_whence = SEEK_SET};
+	char reason[REASON_BYTES];
+	const char *name;
+	int dir_fd, fd = S_ISREG(e->st.st_mode) ? signed_store_file(&v->store, e, &dir_fd, &name) : -1;
+	if (fd >= 0) {
+		bool alive = !fcntl(fd, F_OFD_GETLK, &lock) && lock.l_type != F_UNLCK;
+		close(fd);
+		close(dir_fd);
+		if (alive)
+			return;
+	} else if (S_ISREG(e->st.st_mode)) {
+		if (errno == ENOENT)
+			return; /* it has gone, as they do */
+		snprintf(reason, sizeof(reason), "cannot open: %s", strerror(errno));
+		add_finding(v, e->path, FOUND_ERROR, (uint64_t)e->st.st_size, false, reason);
+		return;
+	}
+	add_finding(v, e->path, FOUND_UNSIGNED, S_ISREG(e->st.st_mode) ? (uint64_t)e->st.st_size : 0, false,
+		    "a temporary file that no run of weightfs holds");
+}
+
 static void check_names(struct verify *v)
 {
 	for (size_t i = 0; i < v->store.nr; i++) {
@@ -230,6 +255,9 @@ static void check_names(struct verify *v)
 		if (!v->seen[i])
 			add_finding(v, v->entry[i].path, FOUND_MISSING, v->entry[i].size, false,
 				    "the manifest lists it, but it is not there");
+	for (size_t i = 0; i < v->store.tree.nr; i++)
+		if (tree_entry_is_temporary(&v->store.tree.entry[i]))
+			check_temporary(v, &v->store.tree.entry[i]);
 }
 
 /* ---- the whole ---- */
