@@ -40,13 +40,18 @@ static const struct tree_entry *entry_of(const struct sign *s, size_t i)
 	return &s->store.tree.entry[s->store.order[i]];
 }
 
-static void fail(struct sign *s, const char *path, const char *reason)
+static void tell(const struct sign *s, const char *path, const char *reason)
 {
 	progress_clear(s->progress);
 	if (*path)
 		msg("sign: %s/%s: %s", s->store.path, path, reason);
 	else
 		msg("sign: %s: %s", s->store.path, reason);
+}
+
+static void fail(struct sign *s, const char *path, const char *reason)
+{
+	tell(s, path, reason);
 	s->nr_failed++;
 }
 
@@ -135,6 +140,8 @@ static void handle_file(void *ctx, size_t i, unsigned nr_threads)
 	sign_file(&s->store, e, &opts, &s->file[i]);
 	if (!s->file[i].good)
 		fail(s, e->path, s->file[i].reason);
+	else if (s->file[i].reason[0])
+		tell(s, e->path, s->file[i].reason);
 }
 
 static void share_links(struct sign *s)

@@ -67,7 +67,7 @@ struct signed_file {
 	uint8_t sha256[SHA256_BYTES], meta_sha256[SHA256_BYTES];
 	struct stat st;		   /* rewritten: of the new container */
 	uint8_t *piece;		   /* nr_pieces times 32 bytes; NULL unless there are several */
-	char reason[REASON_BYTES]; /* not good: why */
+	char reason[REASON_BYTES]; /* not good: why; good: what to say all the same, or "" */
 };
 
 /* Prove a file and fill *file_ret. A container without the SHA-256 of its blocks is replaced by one with them, at all

@@ -219,12 +219,26 @@ static bool relink(const struct signed_store *s, const struct tree_entry *first,
 		const struct tree_entry *e = &s->tree.entry[i];
 		int ret = is_container_name(e) ? relink_one(s->root_fd, e->path, old, temp) : 0;
 		if (ret) {
-			snprintf(f->reason, sizeof(f->reason), "cannot renew its other name %s: %s", e->path,
-				 errno_text(ret));
+			snprintf(f->reason, sizeof(f->reason), "cannot renew its other name (%s): %s", errno_text(ret),
+				 e->path);
 			return false;
 		}
 	}
 	return true;
+}
+
+/* What is not as it was, though all went well. */
+static void note_losses(const struct signed_store *s, const struct tree_entry *first, const struct stat *old,
+			struct signed_file *f)
+{
+	nlink_t nr_names = 1;
+	for (size_t i = first->next_link; i != TREE_NONE; i = s->tree.entry[i].next_link)
+		nr_names += is_container_name(&s->tree.entry[i]);
+	if (f->st.st_uid != old->st_uid || f->st.st_gid != old->st_gid)
+		snprintf(f->reason, sizeof(f->reason), "written anew, but its owner or group could not be kept");
+	else if (old->st_nlink > nr_names)
+		snprintf(f->reason, sizeof(f->reason),
+			 "written anew, but it has other hard links, which stay with the old file");
 }
 
 static bool rewrite(const struct signed_store *s, const struct tree_entry *e, int dir_fd, const char *name, int fd,
@@ -245,6 +259,8 @@ static bool rewrite(const struct signed_store *s, const struct tree_entry *e, in
 	}
 	ok = ok && relink(s, e, &st, &temp, f) && replace(&st, name, &temp, f);
 	temp_discard(&temp);
+	if (ok)
+		note_losses(s, e, &st, f);
 	f->rewritten = ok;
 	return ok;
 }

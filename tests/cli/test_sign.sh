@@ -337,6 +337,24 @@ expect 1 "small/one.wfs: cannot write the container: File too large" \
 	bash -c 'trap "" XFSZ; ulimit -f 100; exec "$0" sign small --key key.pem' "$WFS_BIN/weightfs"
 cmp small/one.wfs before/one.wfs && [ "$(ls -A small)" = one.wfs ] || fail "no room: $(ls -A small)"
 
+# Hard links that stay with the old file, and owners that cannot be kept, are told.
+mkdir outside
+cp -p before/one.wfs outside
+ln outside/one.wfs one-outside.wfs
+expect 0 "outside/one.wfs: written anew, but it has other hard links" weightfs sign outside --key key.pem
+cmp before/one.wfs one-outside.wfs || fail "the link outside is another"
+ok weightfs verify --pubkey pub.pem outside
+if [ "$(id -u)" -eq 0 ]; then
+	mkdir owned
+	cp before/one.wfs owned
+	chown 1234:65534 owned/one.wfs
+	caps=+dac_override,+fowner
+	expect 0 "owned/one.wfs: written anew, but its owner or group could not be kept" \
+		setpriv --reuid 65534 --regid 65534 --clear-groups --inh-caps $caps --ambient-caps $caps \
+		"$WFS_BIN/weightfs" sign owned --key key.pem
+	ok weightfs verify --pubkey pub.pem owned
+fi
+
 # ---- others at work ----
 
 # while_packing: sign while a pack that is at work stands still.
