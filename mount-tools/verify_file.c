@@ -176,7 +176,7 @@ void verify_container(int dir_fd, const char *name, int fd, const struct verify_
 		return;
 	}
 	result->stored_bytes = (uint64_t)st.st_size;
-	pass = (struct pass){.opts = opts, .cache = opts->throttle ? page_cache_remember(fd) : NULL};
+	pass = (struct pass){.opts = opts};
 	result->head_known = wfs_head_read(fd, &result->head, &err) == WFS_OK;
 	if (!result->head_known || wfs_reader_open(fd, &reader_opts, &reader, &err) != WFS_OK) {
 		set_failure(result, fd, NULL, &err);
@@ -184,6 +184,8 @@ void verify_container(int dir_fd, const char *name, int fd, const struct verify_
 	}
 	wfs_reader_info(reader, &info);
 	result->head = info.head;
+	/* Only now is the size known to be true: a hole of exabytes has pages, too. */
+	pass.cache = opts->throttle ? page_cache_remember(fd) : NULL;
 	pass.reader = reader;
 	pass.head = &info.head;
 	check_content(&pass, result);

@@ -1,6 +1,7 @@
 /* verify_list.c - see verify_list.h. */
 #include "verify_list.h"
 #include "mounted.h"
+#include "sha256.h"
 #include "store_behind.h"
 #include "tree.h"
 
@@ -81,7 +82,7 @@ static void add_tree(struct item_list *l, int root_fd, const char *path)
 		const struct tree_entry *e = &tree.entry[i];
 		const char *slash = strrchr(e->path, '/');
 		char *shown = xasprintf("%s/%s", path, e->path);
-		if (S_ISREG(e->st.st_mode) && e->first_link == i && container_name(slash ? slash + 1 : e->path, NULL)) {
+		if (S_ISREG(e->st.st_mode) && container_name(slash ? slash + 1 : e->path, NULL)) {
 			add_item(l, root_fd, e->path, shown, &e->st, false);
 			continue;
 		}
@@ -184,6 +185,14 @@ static void add_file(struct item_list *l, const char *path, const struct stat *s
 /* ---- once each ------------------------------------------------------------------------------------------------- */
 
 /* By inode; the named ones first. */
+static bool names_sha256(const struct item *item)
+{
+	const char *slash = strrchr(item->path, '/');
+	char original[NAME_MAX + 1];
+	uint8_t digest[SHA256_BYTES];
+	return container_name(slash ? slash + 1 : item->path, original) && sha256_from_name(original, digest);
+}
+
 static int compare_inodes(const void *a, const void *b)
 {
 	const struct item *x = a, *y = b;
@@ -193,6 +202,9 @@ static int compare_inodes(const void *a, const void *b)
 		return x->st.st_ino < y->st.st_ino ? -1 : 1;
 	if (x->named != y->named)
 		return x->named ? -1 : 1;
+	/* Of a file's names the one that says what it must hold. */
+	if (names_sha256(x) != names_sha256(y))
+		return names_sha256(x) ? -1 : 1;
 	return strcmp(x->shown, y->shown);
 }
 

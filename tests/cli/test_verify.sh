@@ -119,3 +119,14 @@ while read -r status name; do
 	[ ! -e golden ] || fail "$name was unpacked"
 	[ "$status" = NOT_CONTAINER ] || expect 1 ": " weightfs cat "$file"
 done <"$tests/vectors/bad/EXPECTED"
+
+# A container is looked at under whatever names it has; a name that is a SHA-256 must be that of its content.
+mkdir links
+weights links/model
+ok weightfs pack links/model -o links/m.wfs
+rm links/model
+ln links/m.wfs links/blob
+ok weightfs verify links
+grep -q "1 of 1 container is whole" "$out" || fail "a container of several names: $(cat "$out")"
+ln links/m.wfs "links/$(printf '%064d' 7).wfs"
+expect 1 "its name is a SHA-256" weightfs verify links
