@@ -1,6 +1,7 @@
 /* safe_file.c - files that appear whole or not at all: temporaries, publishing, clearing up after dead runs. */
 #include "safe_file.h"
 
+#include <ctype.h>
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -69,6 +70,10 @@ bool temp_name_matches(const char *name)
 	const char *tail = name + len - TEMP_TAIL_BYTES;
 	if (len < TEMP_TAIL_BYTES + 1 || name[0] != '.' || tail[0] != '.')
 		return false;
+	/* Exactly what we make, and what the daemon does not show: others' names are theirs. */
+	for (unsigned i = 0; i < RANDOM_CHARS; i++)
+		if (!isalnum((unsigned char)tail[1 + strlen(TEMP_MARK) + i]))
+			return false;
 	return !strncmp(tail + 1, TEMP_MARK, strlen(TEMP_MARK)) && !strcmp(name + len - strlen(TEMP_END), TEMP_END);
 }
 
