@@ -15,6 +15,10 @@ enum { OPT_FAST = 256, OPT_REPAIR, OPT_CPU, OPT_JSON, OPT_RATE, OPT_MAX_SECONDS,
 enum { MAX_SMALL_WORKERS = 16 };
 /* Containers below this are looked at side by side, one thread each; the others one after another by all threads. */
 static const off_t small_file_bytes = 8 << 20;
+/* Originals from here on take longer than noting in the state that they were begun. */
+static const uint64_t long_file_bytes = 64 << 20;
+/* Times --max-seconds that one container may take. */
+static const double max_patience = 10;
 
 #define SHARED_OPTIONS                                                                                                 \
 	{"fast", no_argument, NULL, OPT_FAST}, {"repair", no_argument, NULL, OPT_REPAIR},                              \
@@ -37,11 +41,13 @@ struct verify {
 	struct verify_report report;
 	struct item_list list;
 	size_t offset; /* of the items that run now */
+	bool resumed;  /* not from the first item on */
 };
 
 static void verify_item(void *ctx, size_t i)
 {
 	struct verify *v = ctx;
+	static const char not_container[] = "is not a weightfs container";
 	const struct item *item = &v->list.item[v->offset + i];
 	struct verify_result *r = xcalloc(1, sizeof(*r));
 	const char *name;
@@ -52,11 +58,17 @@ static void verify_item(void *ctx, size_t i)
 	} else {
 		verify_container(dir_fd, name, fd, &v->opts, r);
 	}
-	if (r->verdict == VERDICT_NONE && item->named)
-		snprintf(r->reason, sizeof(r->reason), "is not a weightfs container");
+	if (r->verdict == VERDICT_NONE && item->named) {
+		snprintf(r->reason, sizeof(r->reason), "%s", not_container);
+	} else if (r->verdict == VERDICT_NONE && holds_nothing(fd)) {
+		r->verdict = VERDICT_DAMAGED;
+		snprintf(r->reason, sizeof(r->reason), "is named like a container and holds nothing");
+	}
 	/* In a tree an ordinary file may end in ".wfs". */
 	if (r->verdict != VERDICT_NONE || item->named)
 		verify_report_add(&v->report, item->shown, r);
+	else
+		verify_report_note(&v->report, item->shown, not_container);
 	if (fd >= 0) {
 		close(fd);
 		close(dir_fd);
@@ -75,25 +87,30 @@ static void on_failure(void *ctx, const char *shown, const char *reason)
 
 static void on_news(void *ctx, const char *shown, const char *what)
 {
-	const struct verify *v = ctx;
-	if (!v->report.json && !v->report.quiet)
-		out_line("%s: %s", shown, what);
+	struct verify *v = ctx;
+	verify_report_note(&v->report, shown, what);
+}
+
+/* Of the item's original; 0: nobody can tell. */
+static uint64_t claimed_bytes(const struct item *item)
+{
+	const char *name;
+	struct wfs_head head;
+	int dir_fd, fd = item_open(item, &dir_fd, &name);
+	if (fd < 0)
+		return 0;
+	if (wfs_head_read(fd, &head, NULL) != WFS_OK)
+		head.raw_len = 0;
+	close(fd);
+	close(dir_fd);
+	return head.raw_len;
 }
 
 static void start_progress(struct verify *v, const char *label, size_t first)
 {
 	uint64_t total = 0;
-	for (size_t i = first; i < v->list.nr; i++) {
-		const char *name;
-		struct wfs_head head;
-		int dir_fd, fd = item_open(&v->list.item[i], &dir_fd, &name);
-		if (fd < 0)
-			continue;
-		if (wfs_head_read(fd, &head, NULL) == WFS_OK)
-			total += head.raw_len;
-		close(fd);
-		close(dir_fd);
-	}
+	for (size_t i = first; i < v->list.nr; i++)
+		total += MIN(claimed_bytes(&v->list.item[i]), UINT64_MAX - total);
 	if (!v->report.json && !v->report.quiet)
 		v->opts.progress = v->report.progress = progress_new(label, total, 1);
 }
@@ -132,15 +149,10 @@ static int compare_paths(const void *a, const void *b)
 	return strcmp(x->shown, y->shown);
 }
 
-/* One after another in the order of their paths, so that one path tells how far the last run has come. Files may come
- * and go between the runs. nr_left_ret: containers that are left for the next run. */
-static bool run_scrub(struct verify *v, size_t *nr_left_ret)
+static bool find_start(struct verify *v, size_t *first_ret)
 {
-	static const double save_interval = 1;
-	double started = seconds_now(), saved = started;
 	char *last = NULL;
-	size_t first = 0, i;
-	bool ok = true;
+	size_t first = 0;
 	if (v->state && !scrub_state_read(v->state, &last))
 		return false;
 	if (v->list.nr)
@@ -150,19 +162,39 @@ static bool run_scrub(struct verify *v, size_t *nr_left_ret)
 	if (first == v->list.nr)
 		first = 0; /* what was behind the last one is gone */
 	free(last);
+	v->resumed = first > 0;
+	*first_ret = first;
+	return true;
+}
+
+/* One after another in the order of their paths, so that one path tells how far the last run has come. Files may come
+ * and go between the runs. The state names a container before it is begun: one that a run does not survive must not be
+ * what every run meets first. nr_left_ret: containers that are left for the next run. */
+static bool run_scrub(struct verify *v, size_t *nr_left_ret)
+{
+	static const double save_interval = 1;
+	double started = seconds_now(), saved = 0;
+	size_t first, i;
+	bool ok = true;
+	if (!find_start(v, &first))
+		return false;
 	v->opts.throttle = throttle_new(v->rate);
 	v->opts.nr_threads = v->nr_threads;
+	if (v->max_seconds)
+		v->opts.give_up_at = started + max_patience * (double)v->max_seconds;
 	start_progress(v, "scrubbing", first);
-	for (i = first; ok && i < v->list.nr; i++) {
-		double now;
-		if (i > first && v->max_seconds && seconds_now() - started >= (double)v->max_seconds)
+	for (i = first; i < v->list.nr; i++) {
+		const struct item *item = &v->list.item[i];
+		double now = seconds_now();
+		if (i > first && v->max_seconds && now - started >= (double)v->max_seconds)
 			break;
-		verify_item(v, i);
-		now = seconds_now();
-		if (v->state && now - saved >= save_interval) {
-			ok = scrub_state_write(v->state, v->list.item[i].shown);
+		if (v->state && (now - saved >= save_interval || claimed_bytes(item) >= long_file_bytes)) {
+			ok = scrub_state_write(v->state, item->shown);
 			saved = now;
 		}
+		if (!ok)
+			break;
+		verify_item(v, i);
 	}
 	if (ok && v->state)
 		ok = scrub_state_write(v->state, i < v->list.nr ? v->list.item[i - 1].shown : NULL);
@@ -231,7 +263,7 @@ static int run(const struct command *self, int argc, char **argv, const struct o
 {
 	struct verify v = {.command = self->name, .nr_threads = nr_processors()};
 	size_t nr_left = 0;
-	bool ok = true;
+	bool ok = true, nothing;
 	int c;
 	while ((c = getopt_long(argc, argv, "j:qhV", options, NULL)) >= 0) {
 		if (c == 'h' || c == 'V' || c == '?')
@@ -259,7 +291,10 @@ static int run(const struct command *self, int argc, char **argv, const struct o
 		run_verify(&v);
 	progress_free(v.opts.progress);
 	v.report.progress = NULL;
+	nothing = ok && !v.resumed && verify_report_is_empty(&v.report);
 	ok = verify_report_end(&v.report, nr_left) && ok;
+	if (nothing)
+		msg("%s: no container was found", self->name);
 	item_list_free(&v.list);
 	return close_stdout() && ok ? EXIT_OK : EXIT_FAILED;
 }

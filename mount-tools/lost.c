@@ -1,6 +1,7 @@
 /* lost.c - see lost.h. Blocks are looked at side by side; ranges and tensors are worked out afterwards. */
 #include "lost.h"
 
+#include <pthread.h>
 #include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -18,6 +19,8 @@ struct scan {
 	good_block_fn good;
 	void *ctx;
 	atomic_bool stopped;
+	pthread_mutex_t lock;
+	struct wfs_error first; /* of the first bad block so far; protected by lock */
 };
 
 static struct wfs_scratch *new_scratch(void)
@@ -28,6 +31,17 @@ static struct wfs_scratch *new_scratch(void)
 		exit(EXIT_FAILED);
 	}
 	return scratch;
+}
+
+static void note_bad(struct scan *s, uint64_t block, const struct wfs_error *err)
+{
+	s->reason[block] = err->status == WFS_IO ? strerror(err->sys_errno) : err->reason;
+	pthread_mutex_lock(&s->lock);
+	if (block < s->first.block) {
+		s->first = *err;
+		s->first.block = block;
+	}
+	pthread_mutex_unlock(&s->lock);
 }
 
 static void scan_step(void *ctx, size_t step)
@@ -42,7 +56,7 @@ static void scan_step(void *ctx, size_t step)
 		wfs_reader_block(s->reader, i, &block);
 		if (wfs_block_load(s->reader, &block, &block, comp, &err) != WFS_OK ||
 		    wfs_block_decode(s->reader, &block, comp, raw, scratch, 0, &err) != WFS_OK)
-			s->reason[i] = err.status == WFS_IO ? strerror(err.sys_errno) : err.reason;
+			note_bad(s, i, &err);
 		else if (s->good && !s->good(s->ctx, &block, raw))
 			atomic_store(&s->stopped, true);
 	}
@@ -192,13 +206,18 @@ void lost_find(struct lost *lost_ret, const struct wfs_reader *reader, unsigned 
 	       void *ctx)
 {
 	struct wfs_info info;
-	struct scan s = {.reader = reader, .good = good, .ctx = ctx};
+	struct scan s = {.reader = reader,
+			 .good = good,
+			 .ctx = ctx,
+			 .lock = PTHREAD_MUTEX_INITIALIZER,
+			 .first = {.block = WFS_NO_BLOCK}};
 	struct lost *l = lost_ret;
 	wfs_reader_info(reader, &info);
 	*l = (struct lost){.nr_blocks = info.nr_blocks};
 	s.nr_blocks = info.nr_blocks;
 	s.reason = xcalloc((size_t)info.nr_blocks, sizeof(*s.reason));
 	parallel_for((size_t)((info.nr_blocks + BLOCKS_PER_STEP - 1) / BLOCKS_PER_STEP), nr_threads, scan_step, &s);
+	l->err = s.first;
 	add_blocks(l, &s);
 	add_copies(l, reader, info.nr_regions);
 	finish_ranges(l);

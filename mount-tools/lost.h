@@ -31,6 +31,7 @@ enum { MAX_FIRST_LOST = 64 };
 struct lost {
 	uint64_t nr_blocks, nr_bad_blocks;
 	struct lost_block first[MAX_FIRST_LOST]; /* the first bad ones */
+	struct wfs_error err;			 /* of the very first */
 	struct lost_range *range;		 /* sorted, apart from each other; copies of lost bytes are in it */
 	size_t nr_ranges, range_room;
 	uint64_t bytes;

@@ -37,14 +37,16 @@ struct page_cache *page_cache_remember(int fd)
 	struct page_cache *c;
 	unsigned char *resident;
 	struct stat st;
-	bool ok = true;
+	bool ok;
 	if (fstat(fd, &st) || st.st_size <= 0)
 		return NULL;
 	c = xcalloc(1, sizeof(*c));
 	c->fd = fd;
 	c->page_bytes = (uint64_t)sysconf(_SC_PAGESIZE);
 	c->nr_pages = ((uint64_t)st.st_size + c->page_bytes - 1) / c->page_bytes;
-	c->cached = xcalloc((size_t)(c->nr_pages / 8 + 1), 1);
+	/* Its size is the file's: no reason to end a run that can do without. */
+	c->cached = calloc((size_t)(c->nr_pages / 8 + 1), 1);
+	ok = c->cached;
 	resident = xcalloc(PAGES_PER_STEP, 1);
 	for (uint64_t page = 0; ok && page < c->nr_pages; page += PAGES_PER_STEP)
 		ok = ask_step(c, page, MIN(c->nr_pages - page, (uint64_t)PAGES_PER_STEP), resident);

@@ -1,7 +1,6 @@
 /* safe_file.c - files that appear whole or not at all: temporaries, publishing, clearing up after dead runs. */
 #include "safe_file.h"
 
-#include <ctype.h>
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -68,13 +67,13 @@ bool temp_name_matches(const char *name)
 {
 	size_t len = strlen(name);
 	const char *tail = name + len - TEMP_TAIL_BYTES;
-	if (len < TEMP_TAIL_BYTES + 1 || name[0] != '.' || tail[0] != '.')
+	/* Exactly what we make, and what the daemon does not show: others' names are theirs. A temporary is always for
+	 * a name of at least one character. */
+	if (len < TEMP_TAIL_BYTES + 2 || name[0] != '.' || tail[0] != '.' ||
+	    strncmp(tail + 1, TEMP_MARK, strlen(TEMP_MARK)) != 0)
 		return false;
-	/* Exactly what we make, and what the daemon does not show: others' names are theirs. */
-	for (unsigned i = 0; i < RANDOM_CHARS; i++)
-		if (!isalnum((unsigned char)tail[1 + strlen(TEMP_MARK) + i]))
-			return false;
-	return !strncmp(tail + 1, TEMP_MARK, strlen(TEMP_MARK)) && !strcmp(name + len - strlen(TEMP_END), TEMP_END);
+	tail += 1 + strlen(TEMP_MARK);
+	return strspn(tail, alphabet) == RANDOM_CHARS && !strcmp(tail + RANDOM_CHARS, TEMP_END);
 }
 
 /* Take the lock that says we live. EAGAIN: someone else holds it. A file system without locks is no reason to fail. */

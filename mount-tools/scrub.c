@@ -101,6 +101,9 @@ bool scrub_state_read(const char *file, char **last_ret)
 
 bool scrub_state_write(const char *file, const char *last)
 {
+	/* It could not be read back. */
+	if (last && sizeof(state_line) + strlen(last) >= MAX_STATE_BYTES)
+		return true;
 	char *dir = path_dirname(file), *name = path_basename(file);
 	char *text = last ? xasprintf("%s%s\n", state_line, last) : xstrdup(state_line);
 	int dir_fd = open(dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);

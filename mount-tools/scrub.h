@@ -17,7 +17,8 @@ void lower_priority(void);
 /* The path that the last run ended with, or NULL: there is none, begin at the beginning. false: a message was printed.
  * The caller frees it. */
 bool scrub_state_read(const char *file, char **last_ret) MUST_CHECK;
-/* last NULL: the next run shall begin at the beginning. */
+/* last NULL: the next run shall begin at the beginning. A path of more than 64 KiB cannot be kept: the state stays as
+ * it was, before that container. */
 bool scrub_state_write(const char *file, const char *last) MUST_CHECK;
 
 #endif

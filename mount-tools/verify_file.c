@@ -4,6 +4,7 @@
 #include "spares.h"
 
 #include <errno.h>
+#include <pthread.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -72,12 +73,11 @@ static void check_spares(int dir_fd, const char *name, int fd, const struct stat
 	spares_free(&spares);
 }
 
-/* Look at every block, to say how many are lost and which. */
-static void find_lost(const struct wfs_reader *reader, const struct verify_opts *opts, struct verify_result *r)
+/* How many blocks are lost, after what is wrong with the first. */
+static void say_lost(struct verify_result *r)
 {
 	size_t len = strlen(r->reason);
 	char more[80] = "";
-	lost_find(&r->lost, reader, opts->nr_threads, NULL, NULL);
 	if (r->lost.nr_bad_blocks > 1)
 		snprintf(more, sizeof(more), "; %llu of %llu blocks are damaged",
 			 (unsigned long long)r->lost.nr_bad_blocks, (unsigned long long)r->lost.nr_blocks);
@@ -92,10 +92,13 @@ struct pass {
 	const struct wfs_head *head;
 	const struct verify_opts *opts;
 	struct page_cache *cache; /* NULL: nobody minds */
+	pthread_mutex_t lock;	  /* of what follows, where blocks are looked at side by side */
 	uint64_t raw_told, comp_told;
+	bool given_up;
 };
 
-static void tell(struct pass *p, uint64_t raw_done, uint64_t comp_done)
+/* Returns whether to go on. */
+static bool tell(struct pass *p, uint64_t raw_done, uint64_t comp_done)
 {
 	if (raw_done > p->raw_told) {
 		progress_add(p->opts->progress, raw_done - p->raw_told);
@@ -107,29 +110,25 @@ static void tell(struct pass *p, uint64_t raw_done, uint64_t comp_done)
 		p->comp_told = comp_done;
 		page_cache_drop(p->cache, p->head->payload_off + comp_done);
 	}
+	p->given_up |= p->opts->give_up_at > 0 && seconds_now() >= p->opts->give_up_at;
+	return !p->given_up;
 }
 
 static int on_progress(void *ctx, uint64_t raw_done, uint64_t comp_done)
 {
-	tell(ctx, raw_done, comp_done);
-	return 0;
+	return !tell(ctx, raw_done, comp_done);
 }
 
-static int drop_piece(void *ctx, const void *raw, size_t len)
+/* What was read is dropped from the cache a little early or late, as blocks come in any order: in the end all of it. */
+static bool on_block(void *ctx, const struct wfs_block *block, const void *raw)
 {
 	struct pass *p = ctx;
-	uint64_t raw_done = p->raw_told + len, comp_done = p->head->payload_len;
+	bool go_on;
 	(void)raw;
-	if (raw_done < p->head->raw_len) {
-		struct wfs_extent x;
-		struct wfs_block block = {.comp_off = p->head->payload_off};
-		wfs_reader_extent(p->reader, raw_done, &x);
-		if (x.block != WFS_NO_BLOCK)
-			wfs_reader_block(p->reader, x.block, &block);
-		comp_done = block.comp_off - p->head->payload_off;
-	}
-	tell(p, raw_done, comp_done);
-	return 0;
+	pthread_mutex_lock(&p->lock);
+	go_on = tell(p, p->raw_told + block->raw_len, p->comp_told + block->comp_len);
+	pthread_mutex_unlock(&p->lock);
+	return go_on;
 }
 
 static void check_name(const char *name, struct verify_result *r)
@@ -143,21 +142,56 @@ static void check_name(const char *name, struct verify_result *r)
 	snprintf(r->reason, sizeof(r->reason), "its name is a SHA-256, but not that of its content");
 }
 
+/* Every block once. Constants and copies need no look, so this takes as long as the file is large, whatever it claims.
+ */
+static void check_blocks(struct pass *p, struct verify_result *r)
+{
+	lost_find(&r->lost, p->reader, p->opts->nr_threads, on_block, p);
+	if (p->given_up || !r->lost.nr_bad_blocks) {
+		lost_free(&r->lost);
+		return;
+	}
+	set_failure(r, -1, p->reader, &r->lost.err);
+	say_lost(r);
+}
+
+static void check_all(struct pass *p, struct verify_result *r)
+{
+	struct wfs_error err = {0};
+	if (wfs_reader_verify(p->reader, p->opts->nr_threads, on_progress, p, &err) == WFS_OK || p->given_up)
+		return;
+	set_failure(r, -1, p->reader, &err);
+	if (err.block == WFS_NO_BLOCK)
+		return;
+	lost_find(&r->lost, p->reader, p->opts->nr_threads, NULL, NULL);
+	say_lost(r);
+}
+
+/* A few bytes can claim to be exabytes of one value: their SHA-256 would take centuries. */
+static bool claims_too_much(const struct verify_result *r)
+{
+	static const uint64_t always_proved = (uint64_t)1 << 40, max_ratio = 1 << 16;
+	return r->head.raw_len > always_proved && r->head.raw_len / max_ratio > r->stored_bytes;
+}
+
 static void check_content(struct pass *p, struct verify_result *r)
 {
-	const struct verify_opts *opts = p->opts;
-	struct wfs_error err = {0};
-	enum wfs_status status;
-	if (opts->fast)
-		status = wfs_reader_stream(p->reader, 0, r->head.raw_len, opts->nr_threads, drop_piece, p, &err);
-	else
-		status = wfs_reader_verify(p->reader, opts->nr_threads, on_progress, p, &err);
-	if (status != WFS_OK) {
-		set_failure(r, -1, p->reader, &err);
-		if (err.block != WFS_NO_BLOCK)
-			find_lost(p->reader, opts, r);
+	if (p->opts->fast) {
+		check_blocks(p, r);
+	} else if (claims_too_much(r)) {
+		r->verdict = VERDICT_ERROR;
+		snprintf(r->reason, sizeof(r->reason),
+			 "claims to hold %llu bytes, more than can be proved in reasonable time: use --fast",
+			 (unsigned long long)r->head.raw_len);
+	} else {
+		check_all(p, r);
 	}
-	progress_add(opts->progress, r->head.raw_len - MIN(p->raw_told, r->head.raw_len));
+	if (p->given_up) {
+		r->verdict = VERDICT_ERROR;
+		snprintf(r->reason, sizeof(r->reason),
+			 "was not finished within ten times --max-seconds: run weightfs verify on it");
+	}
+	progress_add(p->opts->progress, r->head.raw_len - MIN(p->raw_told, r->head.raw_len));
 }
 
 void verify_container(int dir_fd, const char *name, int fd, const struct verify_opts *opts,
@@ -176,7 +210,7 @@ void verify_container(int dir_fd, const char *name, int fd, const struct verify_
 		return;
 	}
 	result->stored_bytes = (uint64_t)st.st_size;
-	pass = (struct pass){.opts = opts};
+	pass = (struct pass){.opts = opts, .lock = PTHREAD_MUTEX_INITIALIZER};
 	result->head_known = wfs_head_read(fd, &result->head, &err) == WFS_OK;
 	if (!result->head_known || wfs_reader_open(fd, &reader_opts, &reader, &err) != WFS_OK) {
 		set_failure(result, fd, NULL, &err);
@@ -196,6 +230,23 @@ void verify_container(int dir_fd, const char *name, int fd, const struct verify_
 out:
 	page_cache_free(pass.cache);
 	wfs_reader_free(reader);
+}
+
+bool holds_nothing(int fd)
+{
+	static const char zeros[4096];
+	char buf[sizeof(zeros)];
+	struct stat st;
+	ssize_t len;
+	if (fstat(fd, &st))
+		return false;
+	len = pread_full(fd, buf, sizeof(buf), 0);
+	if (len < 0 || memcmp(buf, zeros, (size_t)len) != 0)
+		return false;
+	if (st.st_size <= (off_t)sizeof(buf))
+		return true;
+	len = pread_full(fd, buf, sizeof(buf), st.st_size - (off_t)sizeof(buf));
+	return len >= 0 && !memcmp(buf, zeros, (size_t)len);
 }
 
 void verify_result_free(struct verify_result *result)

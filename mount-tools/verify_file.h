@@ -34,12 +34,15 @@ struct verify_opts {
 	enum wfs_cpu cpu;
 	struct progress *progress;
 	struct throttle *throttle; /* scrub; NULL: as fast as it goes */
+	double give_up_at;	   /* scrub: by seconds_now(), even within a container; 0: never */
 };
 
 /* Prove the container fd, which lies in dir_fd under name; when that name says what SHA-256 the original has, that must
  * be so. The caller frees the result. */
 void verify_container(int dir_fd, const char *name, int fd, const struct verify_opts *opts,
 		      struct verify_result *result);
+/* Whether the file, which is no container, is empty or begins and ends with zeros, as after a power cut. */
+bool holds_nothing(int fd) MUST_CHECK;
 void verify_result_free(struct verify_result *result);
 const char *verdict_name(enum verdict verdict);
 

@@ -9,6 +9,7 @@
 #include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <unistd.h>
 
 int item_open(const struct item *item, int *dir_fd_ret, const char **name_ret)
@@ -28,8 +29,25 @@ int item_open(const struct item *item, int *dir_fd_ret, const char **name_ret)
 	return -1;
 }
 
+/* Each directory that files are named in keeps a descriptor. */
+static void allow_many_files(void)
+{
+	struct rlimit limit;
+	if (getrlimit(RLIMIT_NOFILE, &limit) || limit.rlim_cur == limit.rlim_max)
+		return;
+	limit.rlim_cur = limit.rlim_max;
+	(void)setrlimit(RLIMIT_NOFILE, &limit);
+}
+
+/* Returns fd, or, when it is the directory that was kept last, closes it and returns that. */
 static int keep_root(struct item_list *l, int fd)
 {
+	struct stat st, last;
+	if (l->nr_roots && !fstat(fd, &st) && !fstat(l->root[l->nr_roots - 1], &last) && st.st_dev == last.st_dev &&
+	    st.st_ino == last.st_ino) {
+		close(fd);
+		return l->root[l->nr_roots - 1];
+	}
 	l->root = xrealloc(l->root, l->nr_roots + 1, sizeof(*l->root));
 	l->root[l->nr_roots++] = fd;
 	return fd;
@@ -184,28 +202,32 @@ static void add_file(struct item_list *l, const char *path, const struct stat *s
 
 /* ---- once each ------------------------------------------------------------------------------------------------- */
 
-/* By inode; the named ones first. */
-static bool names_sha256(const struct item *item)
+static bool names_sha256(const struct item *item, uint8_t digest_ret[SHA256_BYTES])
 {
 	const char *slash = strrchr(item->path, '/');
 	char original[NAME_MAX + 1];
-	uint8_t digest[SHA256_BYTES];
-	return container_name(slash ? slash + 1 : item->path, original) && sha256_from_name(original, digest);
+	return container_name(slash ? slash + 1 : item->path, original) && sha256_from_name(original, digest_ret);
 }
 
+/* By inode; the named ones first, then the names that say what the file must hold. */
 static int compare_inodes(const void *a, const void *b)
 {
 	const struct item *x = a, *y = b;
+	uint8_t digest_x[SHA256_BYTES], digest_y[SHA256_BYTES];
+	bool sha256_x, sha256_y;
+	int order;
 	if (x->st.st_dev != y->st.st_dev)
 		return x->st.st_dev < y->st.st_dev ? -1 : 1;
 	if (x->st.st_ino != y->st.st_ino)
 		return x->st.st_ino < y->st.st_ino ? -1 : 1;
 	if (x->named != y->named)
 		return x->named ? -1 : 1;
-	/* Of a file's names the one that says what it must hold. */
-	if (names_sha256(x) != names_sha256(y))
-		return names_sha256(x) ? -1 : 1;
-	return strcmp(x->shown, y->shown);
+	sha256_x = names_sha256(x, digest_x);
+	sha256_y = names_sha256(y, digest_y);
+	if (sha256_x != sha256_y)
+		return sha256_x ? -1 : 1;
+	order = sha256_x ? memcmp(digest_x, digest_y, SHA256_BYTES) : 0;
+	return order ? order : strcmp(x->shown, y->shown);
 }
 
 static void free_item(struct item *item)
@@ -214,14 +236,24 @@ static void free_item(struct item *item)
 	free(item->shown);
 }
 
+/* Whether looking at kept, a file of the same inode or NULL, says all that looking at item would. A name that demands
+ * another SHA-256 is a question of its own: at most one of them can be right. */
+static bool is_repeated(const struct item *item, const struct item *kept)
+{
+	uint8_t demanded[SHA256_BYTES], kept_demanded[SHA256_BYTES];
+	if (!kept || item->named || kept->st.st_dev != item->st.st_dev || kept->st.st_ino != item->st.st_ino)
+		return false;
+	return !names_sha256(item, demanded) ||
+	       (names_sha256(kept, kept_demanded) && !memcmp(demanded, kept_demanded, SHA256_BYTES));
+}
+
 static void drop_repeated(struct item_list *l)
 {
 	size_t nr = 0;
 	if (l->nr)
 		qsort(l->item, l->nr, sizeof(*l->item), compare_inodes);
 	for (size_t i = 0; i < l->nr; i++) {
-		const struct stat *st = &l->item[i].st, *last = nr ? &l->item[nr - 1].st : NULL;
-		if (last && !l->item[i].named && last->st_dev == st->st_dev && last->st_ino == st->st_ino)
+		if (is_repeated(&l->item[i], nr ? &l->item[nr - 1] : NULL))
 			free_item(&l->item[i]);
 		else
 			l->item[nr++] = l->item[i];
@@ -231,6 +263,7 @@ static void drop_repeated(struct item_list *l)
 
 void item_list_add(struct item_list *list, int nr_paths, char **paths)
 {
+	allow_many_files();
 	for (int i = 0; i < nr_paths; i++) {
 		struct stat st;
 		if (stat(paths[i], &st))

@@ -25,7 +25,8 @@ struct item_list {
 	void *ctx;
 };
 
-/* fail, tell and ctx are set. A file that is met twice is in the list once, unless it was named twice. */
+/* fail, tell and ctx are set. A file that is met twice is in the list once, unless it was named twice, or has
+ * names that are different SHA-256. */
 void item_list_add(struct item_list *list, int nr_paths, char **paths);
 void item_list_free(struct item_list *list);
 

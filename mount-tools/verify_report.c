@@ -58,7 +58,7 @@ void verify_report_add(struct verify_report *r, const char *shown, const struct 
 	pthread_mutex_lock(&r->lock);
 	r->nr[result->verdict]++;
 	if (result->head_known)
-		r->raw_bytes += result->head.raw_len;
+		r->raw_bytes += MIN(result->head.raw_len, UINT64_MAX - r->raw_bytes);
 	r->stored_bytes += result->stored_bytes;
 	if (failed(result->verdict) || !r->json)
 		progress_clear(r->progress);
@@ -70,6 +70,16 @@ void verify_report_add(struct verify_report *r, const char *shown, const struct 
 		print_json(&r->out, shown, result);
 	else
 		print_lines(r, shown, result);
+	pthread_mutex_unlock(&r->lock);
+}
+
+void verify_report_note(struct verify_report *r, const char *shown, const char *what)
+{
+	if (r->json || r->quiet)
+		return;
+	pthread_mutex_lock(&r->lock);
+	progress_clear(r->progress);
+	out_line("%s: %s", shown, what);
 	pthread_mutex_unlock(&r->lock);
 }
 
@@ -98,7 +108,7 @@ static void end_lines(const struct verify_report *r, uint64_t nr_left, uint64_t 
 	printf("%llu of %llu container%s %s whole (%s, stored as %s), %.1f s, %s/s%s\n", (unsigned long long)whole,
 	       (unsigned long long)all, plural(all), is_or_are(all), size_text(raw, r->raw_bytes),
 	       size_text(stored, r->stored_bytes), seconds,
-	       size_text(rate, (uint64_t)((double)r->raw_bytes / MAX(seconds, 1e-6))), more);
+	       size_text(rate, (uint64_t)MIN((double)r->raw_bytes / MAX(seconds, 1e-6), 1e19)), more);
 }
 
 bool verify_report_end(struct verify_report *r, uint64_t nr_left)
@@ -113,4 +123,12 @@ bool verify_report_end(struct verify_report *r, uint64_t nr_left)
 		end_lines(r, nr_left, nr_bad, seconds);
 	pthread_mutex_destroy(&r->lock);
 	return !nr_bad;
+}
+
+bool verify_report_is_empty(const struct verify_report *r)
+{
+	for (enum verdict i = VERDICT_OK; i < NR_VERDICTS; i++)
+		if (r->nr[i])
+			return false;
+	return true;
 }

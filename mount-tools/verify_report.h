@@ -21,7 +21,12 @@ struct verify_report {
 void verify_report_begin(struct verify_report *r);
 /* Any thread. */
 void verify_report_add(struct verify_report *r, const char *shown, const struct verify_result *result);
+/* Something the user may want to know that is no failure; only for people. Any thread. */
+void verify_report_note(struct verify_report *r, const char *shown, const char *what);
 /* nr_left: containers that were not reached. Returns whether every container is whole. */
 bool verify_report_end(struct verify_report *r, uint64_t nr_left) MUST_CHECK;
+
+/* Whether nothing at all was added. No thread adds. */
+bool verify_report_is_empty(const struct verify_report *r) MUST_CHECK;
 
 #endif

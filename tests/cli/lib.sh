@@ -37,7 +37,7 @@ expect()
 	shift 2
 	"$@" >"$out" 2>"$err" || got=$?
 	# How far a long command is, every ten seconds: on a slow machine only.
-	sed -i -E '/^weightfs: (packing|unpacking|verifying|estimating|signing): +[0-9]+ %/d' "$err"
+	sed -i -E '/^weightfs: (packing|unpacking|verifying|scrubbing|estimating|signing): +[0-9]+ %/d' "$err"
 	[ "$got" -eq "$want" ] || fail "status $got, not $want: $*: $(head -c 600 "$err")"
 	if [ -z "$text" ]; then
 		[ ! -s "$err" ] || fail "unexpected message: $*: $(head -c 600 "$err")"

@@ -97,6 +97,8 @@ if mount --bind ro ro 2>/dev/null && mount -o remount,ro,bind ro; then
 	says "store/bad.wfs: repaired"
 	umount ro
 	trap cleanup EXIT
+else
+	echo "$test_name: cannot mount a directory read-only here: a read-only disk is not tried"
 fi
 
 # A disk that cannot read one copy any more, but takes it anew.

@@ -57,6 +57,48 @@ ok weightfs scrub store --repair
 says "store/m3.wfs: repaired: the head was written anew"
 cmp -s good store/m3.wfs || fail "not repaired"
 
+# A path that no state can hold leaves the last one that it could.
+cat >"$dir/deep.py" <<-'END'
+	import os, sys
+	os.chdir(sys.argv[1])
+	for i in range(330):
+	    os.mkdir("d" * 200)
+	    os.chdir("d" * 200)
+	for name in ("x.wfs", "y.wfs"):
+	    with open(sys.argv[2], "rb") as f, open(name, "wb") as to:
+	        to.write(f.read())
+END
+mkdir deep
+cp store/m1.wfs deep/a.wfs
+"$WFS_PYTHON" deep.py deep "$dir/good"
+for i in 1 2; do
+	ok weightfs scrub deep --state state --max-seconds 1 --rate 250k --json
+done
+[ "$(tail -n 1 state)" = deep/a.wfs ] || fail "the state behind a path that is too long: $(tail -n 1 state | head -c 100)"
+ok weightfs scrub deep --state state
+says "2 of 2 containers"
+[ "$(wc -l <state)" = 1 ] || fail "the state after the last of the long paths"
+
+# A container that takes for ever stops one run only, however that ends, and not for ever.
+mkdir long
+cp good long/a.wfs
+"$WFS_PYTHON" "$tests/cli/constant.py" long/b.wfs 40
+cp good long/c.wfs
+"$WFS_BIN/weightfs" scrub long --state state >"$out" 2>"$err" &
+pid=$!
+until [ "$(tail -n 1 state)" = long/b.wfs ]; do
+	kill -0 $pid 2>/dev/null || fail "the long one was not begun: $(cat state "$err")"
+done
+kill -9 $pid
+wait $pid 2>/dev/null || true
+ok weightfs scrub long --state state --json
+json '[f["path"] for f in d["files"]] == ["long/c.wfs"]'
+printf 'weightfs scrub: the last container that was looked at\nlong/a.wfs\n' >state
+expect 1 "long/b.wfs: was not finished within ten times --max-seconds" weightfs scrub long --state state --max-seconds 1 --json
+json 'd["totals"]["error"] == 1 and d["totals"]["left"] == 1 and d["totals"]["seconds"] < 600'
+[ "$(tail -n 1 state)" = long/b.wfs ] || fail "the state behind a container that was given up"
+rm state
+
 # Never somebody else's file.
 cp model other
 expect 1 "other: is not a state of weightfs scrub" weightfs scrub store --state other
@@ -67,6 +109,14 @@ expect 2 "is not a number for --rate" weightfs scrub store --rate fast
 expect 2 "is not a number for --max-seconds" weightfs scrub store --state state --max-seconds 0
 expect 2 "--repair needs the whole proof" weightfs scrub store --repair --fast
 no_temporaries .
+
+# A size of exabytes is only said.
+mkdir holes
+cp good holes/a.wfs
+truncate -s 7E holes/a.wfs 2>/dev/null || truncate -s 15T holes/a.wfs # ext4 has less room
+cp good holes/b.wfs
+expect 1 "holes/a.wfs: damaged: the file is longer than its head says" weightfs scrub holes
+says "holes/b.wfs: ok"
 
 # The page cache: what was there stays, what was not goes again.
 weights big 9

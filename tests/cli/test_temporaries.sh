@@ -11,7 +11,7 @@ for where in src src/sub store store/sub; do
 done
 ln -s nowhere "$dir/store/.link.weightfs-000000.tmp"
 # Alike, but not ours.
-odd=(.weightfs-a1B2c3.tmp x.weightfs-a1B2c3.tmp .x.weightfs-a1B2c.tmp .x.weightfs-a1-_c!.tmp .x.weightfs-a1B2c3.tmp~ .weightfs-aaaaaa.tmp)
+odd=(.weightfs-a1B2c3.tmp x.weightfs-a1B2c3.tmp .x.weightfs-a1B2c.tmp .x.weightfs-a1-_c!.tmp ..weightfs-a1B2c3.tmp .x.weightfs-a1B2c3.tmp~ .weightfs-aaaaaa.tmp)
 for name in "${odd[@]}"; do
 	echo mine >"$dir/store/$name"
 done
@@ -30,7 +30,7 @@ done
 # As source of unpack they do not count as files either.
 echo half >"$dir/store/sub/$dead"
 ok weightfs unpack "$dir/store" -o "$dir/back" --json
-json 'd["totals"]["copied"] == 6 and d["totals"]["unpacked"] == 1'
+json 'd["totals"]["copied"] == 7 and d["totals"]["unpacked"] == 1'
 [ ! -e "$dir/back/sub/$dead" ] || fail "a temporary was unpacked"
 # In place, and for single files.
 ok weightfs pack --in-place "$dir/src"

@@ -15,6 +15,7 @@ for fast in "" --fast; do
 	# shellcheck disable=SC2086 # an option or none
 	ok weightfs verify store $fast
 	says "store/model.wfs: ok"
+	says "store/notes.wfs: is not a weightfs container"
 	says "2 of 2 containers are whole"
 	# shellcheck disable=SC2086
 	ok weightfs verify store/model.wfs store/link.wfs store/sub $fast --json
@@ -130,3 +131,59 @@ ok weightfs verify links
 grep -q "1 of 1 container is whole" "$out" || fail "a container of several names: $(cat "$out")"
 ln links/m.wfs "links/$(printf '%064d' 7).wfs"
 expect 1 "its name is a SHA-256" weightfs verify links
+# The right one beside it does not hide the wrong one, on whichever side it sorts; nor does a name given by hand.
+ln links/m.wfs "links/$(weightfs cat links/m.wfs | sha256sum | cut -c-64).wfs"
+expect 1 "$(printf '%064d' 7).wfs: damaged: its name is a SHA-256" weightfs verify links
+says "1 of 2 containers"
+mv "links/$(printf '%064d' 7).wfs" "links/$(printf 'f%.0s' {1..64}).wfs"
+expect 1 "ffff.wfs: damaged: its name is a SHA-256" weightfs verify links/m.wfs links
+rm links/ff*.wfs
+ok weightfs verify links
+says "1 of 1 container is whole"
+"$WFS_PYTHON" "$tests/cli/flip.py" links/m.wfs $(($(stat -c %s links/m.wfs) / 2))
+rm links/[0-9a-f]*.wfs
+for command in verify scrub; do
+	expect 1 "links/m.wfs: damaged: block" weightfs $command links
+done
+
+# What a power cut leaves is not passed over; a file that somebody calls so is.
+mkdir cut none
+: >cut/empty.wfs
+head -c 100 /dev/zero >cut/short.wfs
+truncate -s 3M cut/zeros.wfs
+echo notes >cut/notes.wfs
+for name in empty short zeros; do
+	mkdir "cut/$name"
+	mv "cut/$name.wfs" "cut/$name"
+	expect 1 "cut/$name/$name.wfs: damaged: is named like a container and holds nothing" weightfs verify "cut/$name"
+	says "0 of 1 container"
+done
+expect 1 "cut/empty/empty.wfs: is not a weightfs container" weightfs verify cut/empty/empty.wfs
+weightfs verify cut --json >"$out" 2>"$err" && fail "holes are whole"
+json '[f["status"] for f in d["files"]] == ["damaged"] * 3 and d["totals"]["damaged"] == 3'
+expect 0 "verify: no container was found" weightfs verify none
+expect 0 "verify: no container was found" weightfs verify none --json
+json 'd["files"] == []'
+rm -r cut/*/
+expect 0 "verify: no container was found" weightfs verify cut
+says "cut/notes.wfs: is not a weightfs container"
+
+# More files than descriptors: of one directory, and of as many directories.
+for i in {1..60}; do
+	mkdir "none/$i"
+	ln store/model.wfs "none/$i.wfs"
+	ln store/model.wfs "none/$i/m.wfs"
+done
+(ulimit -n 32 && ok weightfs verify -j 1 --fast none/*.wfs)
+says "60 of 60 containers are whole"
+(ulimit -Sn 32 && ok weightfs verify -j 1 --fast none/*/*.wfs)
+says "60 of 60 containers are whole"
+
+# Exabytes of one value: the blocks are proved at once, and that the SHA-256 is not is said at once.
+"$WFS_PYTHON" "$tests/cli/constant.py" huge.wfs 62
+expect 1 "huge.wfs: claims to hold 4611686018427387904 bytes, more than can be proved" weightfs verify huge.wfs
+ok weightfs verify --fast huge.wfs store
+says "huge.wfs: ok"
+expect 1 "huge.wfs: claims to hold" weightfs scrub huge.wfs store
+says "store/model.wfs: ok"
+ok weightfs scrub --fast huge.wfs
