@@ -1,5 +1,6 @@
 /* mount_check.c - see mount_check.h. */
 #include "mount_check.h"
+#include "mount_end.h"
 #include "stats_socket.h"
 
 #include <errno.h>
@@ -7,18 +8,14 @@
 #include <libgen.h>
 #include <poll.h>
 #include <signal.h>
-#include <spawn.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/mount.h>
 #include <sys/stat.h>
 #include <sys/sysmacros.h>
 #include <sys/vfs.h>
 #include <sys/wait.h>
 #include <unistd.h>
-
-extern char **environ;
 
 enum { ANSWER_SECONDS = 5 }; /* for a mount that lives: more than enough */
 
@@ -66,6 +63,7 @@ static bool parse_line(char *line, struct wfsd_mount *m)
 	snprintf(m->fstype, sizeof(m->fstype), "%s", fstype);
 	m->weightfs = !strcmp(fstype, "fuse.weightfs");
 	m->user_id = 0;
+	m->unique_id = 0;
 	const char *user = options ? strstr(options, "user_id=") : NULL;
 	if (user)
 		m->user_id = (unsigned)strtoul(user + strlen("user_id="), NULL, 10);
@@ -140,6 +138,11 @@ bool wfsd_mount_of_dev(dev_t dev, struct wfsd_mount *ret)
 	return find_mount(match_dev, &dev, ret);
 }
 
+bool wfsd_mount_of_id(unsigned id, struct wfsd_mount *ret)
+{
+	return find_mount(match_id, &id, ret);
+}
+
 bool wfsd_mount_of_fd(int fd, struct wfsd_mount *ret)
 {
 	char path[48], line[128];
@@ -152,7 +155,7 @@ bool wfsd_mount_of_fd(int fd, struct wfsd_mount *ret)
 		found = sscanf(line, "mnt_id: %u", &id) == 1;
 	if (file)
 		fclose(file);
-	return found && find_mount(match_id, &id, ret);
+	return found && wfsd_mount_of_id(id, ret);
 }
 
 int wfsd_mount_resolve(const char *point, char *path_ret)
@@ -171,25 +174,6 @@ int wfsd_mount_resolve(const char *point, char *path_ret)
 	if (snprintf(path_ret, PATH_MAX, "%s/%s", strcmp(parent, "/") ? parent : "", basename(base)) >= PATH_MAX)
 		return -ENAMETOOLONG;
 	return 0;
-}
-
-int wfsd_mount_detach(const char *point)
-{
-	const char *argv[] = {"fusermount3", "-u", "-z", "-q", "--", point, NULL};
-	pid_t pid;
-	int status;
-
-	if (!umount2(point, MNT_DETACH | UMOUNT_NOFOLLOW))
-		return 0;
-	if (errno != EPERM)
-		return -errno;
-	int err = posix_spawnp(&pid, argv[0], NULL, NULL, (char *const *)argv, environ);
-	if (err)
-		return -err;
-	while (waitpid(pid, &status, 0) < 0)
-		if (errno != EINTR)
-			return -errno;
-	return WIFEXITED(status) && WEXITSTATUS(status) == 0 ? 0 : -EPERM;
 }
 
 struct life {
@@ -289,7 +273,7 @@ bool wfsd_mount_prepare(const struct wfsd_log *log, const char *point)
 			wfsd_log(log, WFSD_ERROR, "mount point %s: %s", point, strerror(err));
 			return false;
 		}
-		err = wfsd_mount_detach(point);
+		err = wfsd_mount_detach(&m, false);
 		if (err) {
 			wfsd_log(log, WFSD_ERROR, "mount point %s: cannot take the dead mount away: %s", point,
 				 strerror(-err));

@@ -4,12 +4,14 @@
 
 #include <limits.h>
 #include <stdbool.h>
+#include <stdint.h>
 #include <sys/types.h>
 
 #include "log.h"
 
 struct wfsd_mount {
 	unsigned id;
+	uint64_t unique_id;    /* wfsd_mount_unique_id, where somebody has asked for it, or 0 */
 	unsigned major, minor; /* st_dev of everything beneath */
 	unsigned user_id;      /* who mounted it (FUSE only, else 0) */
 	bool weightfs;
@@ -23,6 +25,8 @@ bool wfsd_mount_at(const char *point, struct wfsd_mount *mount_ret);
 bool wfsd_mount_of(const char *path, struct wfsd_mount *mount_ret);
 /* The mount of this device. */
 bool wfsd_mount_of_dev(dev_t dev, struct wfsd_mount *mount_ret);
+/* The mount of this number of mountinfo. */
+bool wfsd_mount_of_id(unsigned id, struct wfsd_mount *mount_ret);
 /* The mount through which this descriptor was opened. */
 bool wfsd_mount_of_fd(int fd, struct wfsd_mount *mount_ret);
 
@@ -37,7 +41,5 @@ bool wfsd_store_allowed(const struct wfsd_log *log, const char *store, int store
 
 /* Whether nobody serves the mount at this path any more. Forks, like prepare. */
 bool wfsd_mount_is_dead(const char *point);
-/* Unmount lazily; with fusermount3 when that takes more rights than we have. 0 or -errno. */
-int wfsd_mount_detach(const char *point);
 
 #endif

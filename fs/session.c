@@ -2,6 +2,7 @@
 #include "session.h"
 #include "confine.h"
 #include "fs.h"
+#include "mount_end.h"
 #include "ops.h"
 
 #include <errno.h>
@@ -20,23 +21,23 @@ static bool is_alive(const struct wfsd_session *s)
 	return device.fd >= 0 && poll(&device, 1, 0) >= 0 && !(device.revents & (POLLERR | POLLNVAL));
 }
 
-/* Returns whether the mount lived. */
-static bool detach(struct wfsd_session *s)
+/* 0 or -errno, of which -ENOENT is no failure: somebody has done it, perhaps lazily. */
+static int detach(struct wfsd_session *s, bool and_abort)
 {
 	if (!is_alive(s)) {
 		wfsd_keeper_forget(&s->keeper);
-		return false;
+		return -ENOENT;
 	}
-	int err = wfsd_keeper_unmount(&s->keeper);
-	if (err && err != -ENOENT) /* somebody has done it lazily */
-		wfsd_log(&s->d->log, WFSD_ERROR, "%s: cannot be unmounted: %s; run weightfs umount", s->d->mount_path,
-			 strerror(-err));
-	return true;
+	int err = wfsd_keeper_unmount(&s->keeper, and_abort);
+	if (err && err != -ENOENT)
+		wfsd_log(&s->d->log, WFSD_ERROR, "%s: cannot be unmounted: %s", s->d->mount_path,
+			 wfsd_mount_problem(err));
+	return err;
 }
 
 void wfsd_session_unmount(struct wfsd_session *s)
 {
-	detach(s);
+	detach(s, false);
 	/* libfuse closes the device and unmounts the path, whatever lies there by now, unless poll finds an error.
 	 * Where the limit of descriptors was lowered that cannot be had, and the device is closed with the session. */
 	if (dup3(s->broken_pipe, fuse_session_fd(s->fuse), O_CLOEXEC) >= 0)
@@ -45,18 +46,10 @@ void wfsd_session_unmount(struct wfsd_session *s)
 
 void wfsd_session_abort(struct wfsd_session *s)
 {
-	char path[64];
-
-	if (!detach(s))
-		return;
-	/* Our threads may hold the device until the store lets them go: free those who wait for us now. */
-	snprintf(path, sizeof(path), "/sys/fs/fuse/connections/%u/abort", s->mount.minor);
-	int fd = open(path, O_WRONLY | O_CLOEXEC);
-	if (fd >= 0) {
-		ssize_t n = write(fd, "1", 1);
-		(void)n;
-		close(fd);
-	}
+	/* Our threads may hold the device until the store lets them go: free those who wait for us now. Out of sight,
+	 * the mount keeps its number while somebody uses it. */
+	if (detach(s, true) && is_alive(s))
+		wfsd_mount_abort(s->mount.minor);
 }
 
 /* The kernel asks INIT first, and it asks at once. What it grants depends on the rights of whoever answers. */
@@ -87,7 +80,8 @@ static bool mount_session(struct wfsd_session *s)
 		fuse_session_unmount(s->fuse);
 		return false;
 	}
-	wfsd_keeper_guard(&s->keeper, s->mount.major, s->mount.minor);
+	s->mount.unique_id = wfsd_mount_unique_id(d->mount_path);
+	wfsd_keeper_guard(&s->keeper, &s->mount);
 	d->major = s->mount.major;
 	d->minor = s->mount.minor;
 	wfsd_tune(d);
@@ -112,8 +106,7 @@ bool wfsd_session_open(struct wfsd_session *s, struct wfsd *d, int log_fd)
 	int err;
 
 	*s = (struct wfsd_session){.d = d, .broken_pipe = break_pipe()};
-	err = s->broken_pipe < 0 ? errno
-				 : wfsd_keeper_start(&s->keeper, &d->log, log_fd, d->opts->foreground, d->mount_path);
+	err = s->broken_pipe < 0 ? errno : wfsd_keeper_start(&s->keeper, &d->log, log_fd, d->opts->foreground);
 	if (err) {
 		wfsd_log(&d->log, WFSD_ERROR, "cannot start the process that unmounts: %s", strerror(err));
 		return false;

@@ -55,7 +55,8 @@ not_mounted()
 {
 	! is_mounted "$dir/mnt"
 }
-for first in signal error; do
+# Nor does SIGKILL leave anybody waiting: the thread that hangs keeps the device, but the keeper knows.
+for first in killed signal error; do
 	rm -f "$dir/hang.held"
 	touch "$dir/hang"
 	cat "$dir/mnt/other" >/dev/null 2>&1 &
@@ -64,14 +65,19 @@ for first in signal error; do
 	if [ $first = error ]; then
 		wait "$reader" && fail "a reader of a store that hangs succeeds"
 	fi
-	kill -TERM "$daemon"
+	if [ $first = killed ]; then
+		kill -KILL "$daemon"
+	else
+		kill -TERM "$daemon"
+	fi
 	wait_until "the end of the mount while the store hangs" not_mounted
-	if [ $first = signal ]; then
+	if [ $first != error ]; then
 		wait "$reader" && fail "a reader of a store that hangs succeeds"
 	fi
 	# What is mounted there in the meantime is not the leaving daemon's, though it may have the same path and number.
 	leaving=$daemon
 	mount_logged "$dir/log2" "$dir/files" "$dir/mnt"
+	[ $first != killed ] || grep -q "the daemon was killed; its mount was taken away" "$dir/log" || fail "log: $(cat "$dir/log")"
 	wait_until "the end of the daemon while the store hangs" gone "$leaving"
 	cmp "$a" "$dir/mnt/model" || fail "the new mount, once the old daemon has left"
 	unmount "$dir/mnt"

@@ -107,18 +107,19 @@ static void check_allowed(void)
 int main(void)
 {
 	struct wfsd_log log = {.max_level = WFSD_ERROR};
+	const struct wfsd_mount none = {.weightfs = true};
 	struct wfsd_keeper keeper;
 
 	/* The keeper of a mount that is none: it unmounts nothing, and ends with us. */
-	CHECK(!wfsd_keeper_start(&keeper, &log, -1, true, "/"));
-	CHECK(wfsd_keeper_unmount(&keeper) == -ENOENT);
-	wfsd_keeper_guard(&keeper, 0, 0);
-	CHECK(wfsd_keeper_unmount(&keeper) == -ENOENT);
+	CHECK(!wfsd_keeper_start(&keeper, &log, -1, true));
+	CHECK(wfsd_keeper_unmount(&keeper, false) == -ENOENT);
+	wfsd_keeper_guard(&keeper, &none);
+	CHECK(wfsd_keeper_unmount(&keeper, false) == -ENOENT);
 	wfsd_keeper_end(&keeper);
 	CHECK(keeper.pid == 0);
-	CHECK(wfsd_keeper_start(&keeper, &log, -1, true, "/") == 0);
+	CHECK(wfsd_keeper_start(&keeper, &log, -1, true) == 0);
 	kill(keeper.pid, SIGKILL);
-	int err = wfsd_keeper_unmount(&keeper);
+	int err = wfsd_keeper_unmount(&keeper, false);
 	CHECK(err == -EPIPE || err == -ESRCH || err == -ECONNRESET);
 	wfsd_keeper_end(&keeper);
 
