@@ -1,11 +1,12 @@
-"""crash.py DIR POINTS [SCENARIO...]: pack and unpack are killed, interrupted, lose power, get errors from the disk, or
+"""crash.py DIR POINTS [SCENARIO...]: pack, unpack and sign are killed, interrupted, lose power, get errors from the disk, or
 their source changes, at every step that they take (POINTS 0) or at so many of each kind; what must hold is checked each
 time.
 
 Killed: each original is there, itself or in a container that gives its bytes; the same command run again finishes, and
 leaves exactly what a run that was not killed leaves. Interrupted: that, and no temporary stays even before.
 Power lost: the same of every tree that the disk may hold then, by the least that POSIX promises: content is durable
-once its file is fsynced, a name once its directory is; of what is not, any part may be there or not."""
+once its file is fsynced, a name once its directory is; of what is not, any part may be there or not.
+Sign: besides, the manifest is the old one or the new one, whole; where it is the new one, the tree verifies by it."""
 import itertools
 import os
 import random
@@ -14,7 +15,7 @@ import signal
 import subprocess
 import sys
 
-from faults import Originals, Table, Wrong, copy_tree, listing, make_trees, run, same_trees, sha256, spread, steps, read
+from faults import MANIFEST, TEMPORARY, Keys, Originals, Table, Wrong, copy_tree, listing, make_trees, run, same_trees, sha256, spread, steps, read
 
 EIO, ENOSPC = 5, 28
 NOBODY = 65534
@@ -24,9 +25,10 @@ MOST_READS = 150  # of the steps of one run, where reads are some: there are hun
 class Scenario:
     """A command on a copy of the tree before, which ends in the tree after. {} in the arguments is the copy."""
 
-    def __init__(self, before, after, *arguments, lacks="sync", lossless=True, user=None, spoilt=None):
+    def __init__(self, before, after, *arguments, lacks="sync", lossless=True, user=None, spoilt=None, keys=None):
         self.before, self.after, self.arguments = before, after, arguments
         self.lacks, self.lossless, self.user, self.spoilt = lacks, lossless, user, spoilt
+        self.keys = keys  # of a run that signs
 
     def start_in(self, tree):
         self.inodes = copy_tree(self.before, tree)
@@ -34,6 +36,23 @@ class Scenario:
             for where, _, files in os.walk(tree):
                 for path in (where, *(os.path.join(where, name) for name in files)):
                     os.chown(path, self.user, self.user, follow_symlinks=False)
+
+    def check_manifest(self, tree):
+        old, new, now = (read(path) if os.path.exists(path) else None
+                         for path in (f"{where}/{MANIFEST}" for where in (self.before, self.after, tree)))
+        if now not in (old, new):
+            raise Wrong("the manifest is neither the old nor the new one")
+        if now == new and not any(TEMPORARY.match(os.path.basename(path)) for path in listing(tree)):
+            self.keys.verify(tree)
+
+    def same_as_after(self, tree):
+        got, want = listing(tree), listing(self.after)
+        if self.keys:
+            # The manifest has the time of its own making. Names of one container that a dead run had begun to renew
+            # are files of their own afterwards (weightfs-sign(1)): the same bytes, but no links.
+            got, want = ({path: (mode, mtime if path != MANIFEST else 0, *content)
+                          for path, (mode, mtime, _, *content) in tree.items()} for tree in (got, want))
+        same_trees(got, want)
 
     def run(self, tree, **faults):
         arguments = [argument.replace("{}", tree) for argument in self.arguments]
@@ -63,10 +82,32 @@ def scenarios(where):
         "pack -o": Scenario(empty, stored, "pack", src, "-o", "{}/store", "-j1", lossless=False),
         "unpack -o": Scenario(empty, back, "unpack", whole, "-o", "{}/store", "-j1", lossless=False),
     }
+    named |= sign_scenarios(where, whole)
     if os.geteuid() == 0 and subprocess.run(["cat", src + "/a"], user=NOBODY, group=NOBODY, extra_groups=[], check=False,
                                             stdout=subprocess.DEVNULL).returncode == 0:
         named["pack in place by a user"] = Scenario(src, whole, *pack, user=NOBODY)
     return Originals(src), named
+
+
+def sign_scenarios(where, whole):
+    """New, with containers to write anew; over an old manifest that lacks some; and over one that is as it would be."""
+    keys = Keys(where)
+    signed, old, resigned = (os.path.join(where, name) for name in ("signed", "old", "resigned"))
+    copy_tree(whole, signed)
+    keys.sign(signed)
+    copy_tree(whole, old)
+    os.rename(old + "/b.wfs", where + "/b.wfs")
+    keys.sign(old)
+    os.rename(where + "/b.wfs", old + "/b.wfs")
+    copy_tree(old, resigned)
+    keys.sign(resigned)
+    command = "sign", "-q", "--key", keys.key, "{}", "-j1"
+    return {
+        "sign": Scenario(whole, signed, *command, keys=keys),
+        "sign over an old manifest": Scenario(old, resigned, *command, keys=keys),
+        "sign like on NFS": Scenario(whole, signed, *command, lacks="sync,noreplace", keys=keys),
+        "sign, 4 threads": Scenario(old, resigned, *command[:-1], "-j4", keys=keys),
+    }
 
 
 class Disk:
@@ -174,6 +215,8 @@ class Crash:
     def check(self, scenario, tree, temporaries=True):
         self.originals.check(tree if scenario.lossless else tree + "/store", scenario.lossless, temporaries,
                              spoilt=scenario.spoilt)
+        if scenario.keys:
+            scenario.check_manifest(tree)
 
     def finishes(self, scenario, tree):
         """The same command, run again, completes what a dead run began."""
@@ -182,7 +225,7 @@ class Crash:
             raise Wrong(f"run again: status {status}: {said}")
         self.check(scenario, tree, temporaries=False)
         if not scenario.user:
-            same_trees(listing(tree), listing(scenario.after))
+            scenario.same_as_after(tree)
 
     def count(self, scenario, **faults):
         scenario.start_in(self.tree)
@@ -222,7 +265,7 @@ class Crash:
                 status, said = scenario.run(self.tree, at=at, action="interrupt")
                 if status != -signal.SIGINT:
                     raise Wrong(f"status {status}, not ended by SIGINT: {said}")
-                self.check(scenario, self.tree, temporaries=False)
+                self.check(scenario, self.tree, temporaries=bool(scenario.keys))
                 self.finishes(scenario, self.tree)
                 return "right"
             self.attempt(f"SIGINT: {name}", f"at step {at}, {found[at - 1]}", trial)
@@ -327,7 +370,7 @@ def main():
         if "threads" not in name and not scenario.user:
             crash.power(name, scenario)
         # In the short form where the least is the same elsewhere.
-        if name in ("pack in place", "unpack in place", "pack -o") or not (most or "threads" in name or scenario.user):
+        if name in ("pack in place", "unpack in place", "pack -o", "sign") or not (most or "threads" in name or scenario.user):
             crash.errors(name, scenario)
         if name == "pack in place":
             crash.source_changes(name, scenario)

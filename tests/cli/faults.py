@@ -11,6 +11,7 @@ import stat
 import subprocess
 import sys
 
+MANIFEST = ".weightfs-manifest"
 TEMPORARY = re.compile(r"\..+\.weightfs-[a-zA-Z0-9]{6}\.tmp$")
 HERE = os.path.dirname(os.path.abspath(__file__))
 WEIGHTFS = os.environ["WFS_BIN"] + "/weightfs"
@@ -85,6 +86,24 @@ def make_trees(where):
     return src, whole, both
 
 
+class Keys:
+    """A pair of keys in a directory, to sign trees and to verify them."""
+
+    def __init__(self, where):
+        self.key, self.public = where + "/key.pem", where + "/public.pem"
+        subprocess.run(["openssl", "genpkey", "-algorithm", "ed25519", "-out", self.key], check=True)
+        subprocess.run(["openssl", "pkey", "-in", self.key, "-pubout", "-out", self.public], check=True)
+        os.chmod(self.public, 0o644)
+
+    def sign(self, tree):
+        subprocess.run([WEIGHTFS, "sign", "-q", "--key", self.key, tree], check=True)
+
+    def verify(self, tree):
+        done = subprocess.run([WEIGHTFS, "verify", "--pubkey", self.public, tree], capture_output=True, check=False)
+        if done.returncode:
+            raise Wrong(f"the manifest does not verify: {done.stdout.decode()}{done.stderr.decode()}")
+
+
 class Originals:
     """The files of a tree, and whether another tree still has them."""
 
@@ -116,7 +135,7 @@ class Originals:
             if TEMPORARY.match(os.path.basename(path)):
                 if not temporaries:
                     raise Wrong(f"{path} is left behind")
-            elif path not in content and path != "link" and path.removesuffix(".wfs") not in content:
+            elif path not in (MANIFEST, "link") and path not in content and path.removesuffix(".wfs") not in content:
                 raise Wrong(f"{path} was never asked for")
 
 

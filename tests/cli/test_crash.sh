@@ -1,5 +1,5 @@
 #!/bin/bash
-# pack and unpack disturbed at every step they take (crash.py): kill -9, power failure, errors of the disk, a full disk, a
+# pack, unpack and sign disturbed at every step they take (crash.py): kill -9, power failure, errors of the disk, a full disk, a
 # source that changes. WFS_CRASH_POINTS: how many steps of each kind, 0 for every one; by default what takes seconds.
 # Arguments: only these scenarios.
 # shellcheck source=tests/cli/lib.sh disable=SC2015 # "a && b || fail" is meant for either

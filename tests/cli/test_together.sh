@@ -1,5 +1,5 @@
 #!/bin/bash
-# Several runs of pack and unpack over one tree at once, stopped and killed at any step (together.py). WFS_TOGETHER_ROUNDS:
+# Several runs of pack, unpack and sign over one tree at once, stopped and killed at any step (together.py). WFS_TOGETHER_ROUNDS:
 # how many pairs, and a quarter of that of the rest.
 # shellcheck source=tests/cli/lib.sh disable=SC2015 # "a && b || fail" is meant for either
 . "$(dirname "$0")/lib.sh"

@@ -1,6 +1,6 @@
-"""together.py DIR ROUNDS [SEED]: several runs of pack and unpack over one tree at once. Each is stopped at some step, or
+"""together.py DIR ROUNDS [SEED]: several runs of pack, unpack, sign and verify --repair over one tree at once. Each is stopped at some step, or
 killed there, while the others go on (faults.c); whatever the order, nothing is lost or wrong, nobody waits for ever, and
-one more run finishes the work.
+one more run finishes the work, and the tree can be signed and verifies.
 
 First the one interleaving that would lose a file without the lock of its name, without and with that lock; then two
 runs with a stop each, at every pair of kinds; then five at once, some of them killed."""
@@ -10,7 +10,7 @@ import signal
 import subprocess
 import sys
 
-from faults import Originals, Table, Wrong, copy_tree, finish, make_trees, run, start, steps
+from faults import Keys, Originals, Table, Wrong, copy_tree, finish, make_trees, run, start, steps
 
 PACK, UNPACK = ["pack", "--in-place", "-j1"], ["unpack", "--in-place", "-j1"]
 KINDS = {
@@ -19,6 +19,8 @@ KINDS = {
     "pack, 4 threads": ["pack", "--in-place", "-j4"],
     "pack --force": [*PACK, "--force"],
     "unpack --force": [*UNPACK, "--force"],
+    "sign": ["sign", "-j1"],
+    "verify --repair": ["verify", "--repair", "-j1"],
 }
 
 
@@ -28,16 +30,19 @@ class Together:
         src, whole, both = make_trees(where)
         self.befores = {"originals": src, "containers": whole, "both": both}
         self.originals = Originals(src)
+        self.keys = Keys(where)
         self.nr_steps = {}
         for before in self.befores.values():
-            for kind, command in KINDS.items():
+            for kind in KINDS:
                 copy_tree(before, self.tree)
-                run(self.tree, [*command, self.tree], lacks="sync", log=self.log)
+                run(self.tree, self.command(kind), lacks="sync", log=self.log)
                 self.nr_steps[before, kind] = len(steps(self.log))
 
     def start(self, kind, at, action, lacks="sync"):
-        return start(self.tree, [*KINDS[kind], self.tree], at=at,
-                     action=action, lacks=lacks)
+        return start(self.tree, self.command(kind), at=at, action=action, lacks=lacks)
+
+    def command(self, kind):
+        return [*KINDS[kind], *(("--key", self.keys.key) if kind == "sign" else ()), self.tree]
 
     @staticmethod
     def wait_stopped(process):
@@ -52,7 +57,8 @@ class Together:
         if process.returncode is None:
             process.send_signal(signal.SIGCONT)
         status, said = finish(process)
-        if status == 1 and not said:
+        # verify has its findings on stdout.
+        if status == 1 and not said and "verify" not in process.args:
             raise Wrong("status 1 without a word")
         return status
 
@@ -66,6 +72,8 @@ class Together:
             self.originals.check(self.tree, temporaries=False)
             if os.path.exists(self.tree + "/a") or os.path.exists(self.tree + "/b"):
                 raise Wrong("not all is packed")
+            self.keys.sign(self.tree)
+            self.keys.verify(self.tree)
             self.table.add(kind, "refused" if 1 in statuses else "right")
         except Wrong as error:
             self.table.failed(kind, what, error)
@@ -108,6 +116,17 @@ class Together:
             lacks = "sync,noreplace" if i % 2 else "sync"  # like NFS
             self.attempt("two runs at once", f"{state}: {first} stopped at {at}, {second} at {at_second}, no {lacks}",
                          lambda: self.two(before, first, at, second, at_second, lacks))
+
+    def signing(self, rounds):
+        """Sign beside each of the others, stopped in turn: who is first, and where, is drawn."""
+        for i in range(rounds):
+            state, before = random.choice(list(self.befores.items()))
+            pair = ["sign", random.choice(list(KINDS))]
+            if i % 2:
+                pair.reverse()
+            at = [random.randint(1, self.nr_steps[before, kind] + 1) for kind in pair]
+            self.attempt("sign beside another run", f"{state}: {pair} stopped at {at}",
+                         lambda: self.two(before, pair[0], at[0], pair[1], at[1]))
 
     def five(self, rounds):
         for _ in range(rounds):
@@ -153,6 +172,7 @@ def main():
     rounds = int(sys.argv[2])
     together = Together(sys.argv[1])
     together.pairs(rounds)
+    together.signing(rounds)
     together.five(rounds // 4)
     together.same_destination(rounds // 4)
     sys.exit(together.table.end())
