@@ -10,8 +10,11 @@
  * open_by_handle_at, with which CAP_DAC_READ_SEARCH opens files anywhere.
  */
 #include "confine.h"
+#include "landlock.h"
 
+#include <asm/sockios.h>
 #include <errno.h>
+#include <fcntl.h>
 #include <linux/audit.h>
 #include <linux/capability.h>
 #include <linux/filter.h>
@@ -93,6 +96,10 @@ static const unsigned short forbidden[] = {
 	SYS_execveat,
 	SYS_process_vm_readv,
 	SYS_process_vm_writev,
+	SYS_process_madvise,
+	SYS_process_mrelease,
+	SYS_move_pages,
+	SYS_migrate_pages,
 	SYS_kcmp,
 	SYS_pidfd_getfd,
 	SYS_pidfd_send_signal,
@@ -203,6 +210,10 @@ static const unsigned short forbidden_unless_sanitized[] = {
 #endif
 };
 
+/* Text typed into the terminal of whoever started us, or pasted; signals sent to others by way of a file. */
+static const uint32_t forbidden_ioctls[] = {TIOCSTI, TIOCLINUX, FIOSETOWN, SIOCSPGRP};
+static const uint32_t forbidden_fcntls[] = {F_SETOWN, F_SETOWN_EX, F_SETSIG};
+
 struct filter {
 	struct sock_filter code[MAX_FILTER];
 	unsigned short len;
@@ -240,14 +251,31 @@ static void forbid(struct filter *f, const unsigned short *numbers, size_t nr)
 	}
 }
 
+static struct sock_filter load_argument(unsigned i)
+{
+	return load(offsetof(struct seccomp_data, args) + i * sizeof(uint64_t)); /* its lower half */
+}
+
 /* The call is refused with err unless its i-th argument is value. */
 static void demand(struct filter *f, uint32_t number, unsigned i, uint32_t value, int err)
 {
 	add(f, unless(BPF_JEQ, number, 4));
-	add(f, load(offsetof(struct seccomp_data, args) + i * sizeof(uint64_t))); /* its lower half */
+	add(f, load_argument(i));
 	add(f, unless(BPF_JEQ, value, 1));
 	add(f, answer(0));
 	add(f, answer(err));
+}
+
+/* The call is refused when its second argument, a command, is one of these. */
+static void forbid_commands(struct filter *f, uint32_t number, const uint32_t *commands, uint8_t nr)
+{
+	add(f, unless(BPF_JEQ, number, (uint8_t)(2 * nr + 2)));
+	add(f, load_argument(1));
+	for (uint8_t i = 0; i < nr; i++) {
+		add(f, unless(BPF_JEQ, commands[i], 1));
+		add(f, answer(EPERM));
+	}
+	add(f, answer(0));
 }
 
 static void filter_make(struct filter *f)
@@ -262,12 +290,9 @@ static void filter_make(struct filter *f)
 	demand(f, SYS_socket, 0, AF_UNIX, EAFNOSUPPORT);
 	demand(f, SYS_kill, 0, (uint32_t)getpid(), EPERM);
 	demand(f, SYS_tgkill, 0, (uint32_t)getpid(), EPERM);
-	/* Text typed into the terminal of whoever started us. */
-	add(f, unless(BPF_JEQ, SYS_ioctl, 4));
-	add(f, load(offsetof(struct seccomp_data, args) + sizeof(uint64_t)));
-	add(f, unless(BPF_JEQ, TIOCSTI, 1));
-	add(f, answer(EPERM));
-	add(f, answer(0));
+	demand(f, SYS_prlimit64, 0, 0, EPERM); /* 0: ourselves */
+	forbid_commands(f, SYS_ioctl, forbidden_ioctls, sizeof(forbidden_ioctls) / sizeof(forbidden_ioctls[0]));
+	forbid_commands(f, SYS_fcntl, forbidden_fcntls, sizeof(forbidden_fcntls) / sizeof(forbidden_fcntls[0]));
 	if (!SANITIZED) {
 		forbid(f, forbidden_unless_sanitized,
 		       sizeof(forbidden_unless_sanitized) / sizeof(forbidden_unless_sanitized[0]));
@@ -311,7 +336,17 @@ static int filter_calls(void)
 
 /* ---- all of it ------------------------------------------------------------------------------------------------- */
 
-void wfsd_confine(const struct wfsd_log *log)
+/* Kernels without it are in wide use: no reason to warn. */
+static void give_up_writing(const struct wfsd_log *log, const char *socket_dir)
+{
+	int err = wfsd_landlock(socket_dir);
+	if (err == ENOSYS || err == EOPNOTSUPP)
+		wfsd_log(log, WFSD_INFO, "the kernel has no Landlock: the daemon's user can still write");
+	else if (err)
+		wfsd_log(log, WFSD_WARNING, "cannot give up writing (Landlock): %s", strerror(err));
+}
+
+void wfsd_confine(const struct wfsd_log *log, const char *socket_dir)
 {
 	int err = wfsd_capabilities_keep(reading_capability());
 	if (err)
@@ -321,6 +356,8 @@ void wfsd_confine(const struct wfsd_log *log)
 	/* No memory with other people's files in a core file, and no tracing by the user's other processes. */
 	if (!SANITIZED && prctl(PR_SET_DUMPABLE, 0, 0, 0, 0))
 		wfsd_log(log, WFSD_WARNING, "cannot forbid core files: %s", strerror(errno));
+	if (!SANITIZED) /* their reports go to files */
+		give_up_writing(log, socket_dir);
 	err = filter_calls();
 	if (err)
 		wfsd_log(log, WFSD_WARNING, "serving without a filter of system calls: %s", strerror(err));

@@ -1,5 +1,5 @@
 /* confine.h - what the daemon gives up once its mount is made, so that a hostile container that gets hold of it gains
- * little: capabilities, new privileges by execution, and system calls that it has no use for.
+ * little: capabilities, new privileges by execution, writing to file systems, and system calls that it has no use for.
  */
 #ifndef WFSD_CONFINE_H
 #define WFSD_CONFINE_H
@@ -13,7 +13,7 @@
 int wfsd_capabilities_keep(uint64_t wanted);
 
 /* Gives up all that serving does not take, for good; threads started from now on inherit that. What the system does
- * not let us give up is logged, and the daemon goes on. */
-void wfsd_confine(const struct wfsd_log *log);
+ * not let us give up is logged, and the daemon goes on. socket_dir: as wfsd_landlock. */
+void wfsd_confine(const struct wfsd_log *log, const char *socket_dir);
 
 #endif

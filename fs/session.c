@@ -4,6 +4,7 @@
 #include "fs.h"
 #include "mount_end.h"
 #include "ops.h"
+#include "stats_socket.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -70,6 +71,7 @@ static bool answer_init(struct wfsd_session *s)
 static bool mount_session(struct wfsd_session *s)
 {
 	struct wfsd *d = s->d;
+	char socket_dir[PATH_MAX];
 
 	if (fuse_session_mount(s->fuse, d->mount_path)) {
 		wfsd_log(&d->log, WFSD_ERROR, "cannot mount at %s", d->mount_path);
@@ -85,7 +87,7 @@ static bool mount_session(struct wfsd_session *s)
 	d->major = s->mount.major;
 	d->minor = s->mount.minor;
 	wfsd_tune(d);
-	wfsd_confine(&d->log);
+	wfsd_confine(&d->log, wfsd_stats_dir(socket_dir, sizeof(socket_dir)) ? socket_dir : NULL);
 	return true;
 }
 

@@ -184,23 +184,25 @@ static int bind_in(const char *dir, int fd, const struct sockaddr_un *addr, ino_
 	return err;
 }
 
-/* Listens in the first place that works. 0 or the errno. */
-static int bind_somewhere(struct wfsd_stats_server *s)
+bool wfsd_stats_dir(char *dir_ret, size_t room)
+{
+	for (unsigned i = 0; i < NR_PLACES; i++)
+		if (place(i, geteuid(), dir_ret, room) && (!mkdir(dir_ret, 0700) || errno == EEXIST) &&
+		    is_private(dir_ret, geteuid()) && !access(dir_ret, W_OK | X_OK))
+			return true;
+	return false;
+}
+
+/* 0 or the errno. */
+static int bind_server(struct wfsd_stats_server *s)
 {
 	char dir[sizeof(s->addr.sun_path)];
-	int err = ENOENT;
 
-	for (unsigned i = 0; i < NR_PLACES; i++) {
-		if (!place(i, geteuid(), dir, sizeof(dir)) || !socket_addr(dir, s->d->major, s->d->minor, &s->addr))
-			continue;
-		if (mkdir(dir, 0700) && errno != EEXIST)
-			err = errno;
-		else
-			err = is_private(dir, geteuid()) ? bind_in(dir, s->fd, &s->addr, &s->ino) : EPERM;
-		if (!err)
-			return 0;
-	}
-	return err;
+	if (!wfsd_stats_dir(dir, sizeof(dir)))
+		return EACCES;
+	if (!socket_addr(dir, s->d->major, s->d->minor, &s->addr))
+		return ENAMETOOLONG;
+	return bind_in(dir, s->fd, &s->addr, &s->ino);
 }
 
 struct wfsd_stats_server *wfsd_stats_server_new(struct wfsd *d)
@@ -216,7 +218,7 @@ struct wfsd_stats_server *wfsd_stats_server_new(struct wfsd *d)
 		err = errno;
 		goto fail;
 	}
-	err = bind_somewhere(s);
+	err = bind_server(s);
 	if (err)
 		goto fail;
 	if (pipe2(s->stop_pipe, O_CLOEXEC)) {

@@ -7,12 +7,16 @@
 #ifndef WFSD_STATS_SOCKET_H
 #define WFSD_STATS_SOCKET_H
 
+#include <stdbool.h>
+#include <stddef.h>
 #include <sys/types.h>
 
 struct wfsd;
 struct wfsd_mount;
 struct wfsd_stats_server;
 
+/* The directory for our user's sockets, made if there is none: the first of them that can be used. */
+bool wfsd_stats_dir(char *dir_ret, size_t room);
 /* Starts the thread that answers, and removes sockets that killed daemons have left. NULL: not possible, and logged
  * why; the mount works without. */
 struct wfsd_stats_server *wfsd_stats_server_new(struct wfsd *d);
