@@ -42,6 +42,8 @@ struct wfs_manifest_entry {
 	const uint8_t *piece;	    /* file: nr_pieces SHA-256, one after another */
 	uint64_t nr_pieces;	    /* ceil(size / WFS_MANIFEST_PIECE_BYTES) */
 };
+/* What makes 12 times: an entry of the least line of 6 bytes, and the text itself. */
+_Static_assert(sizeof(struct wfs_manifest_entry) <= 64, "memory is at most 12 times the manifest");
 
 struct wfs_manifest;
 

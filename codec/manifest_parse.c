@@ -227,9 +227,12 @@ static const char *take_entry(struct wfs_cursor *c, const struct wfs_manifest *m
 	return parent_listed(m, e->path) ? NULL : "the manifest lists a path without its directory";
 }
 
-/* Lines that may be entries: an upper bound. */
+/* Lines that may be entries: an upper bound. Whatever the lines are, no more than the shortest entry would fill the
+ * text with, so that a text of empty lines does not claim 64 times its size. */
 static size_t count_entries(struct wfs_cursor c)
 {
+	static const char shortest[] = "dir x\n";
+	const size_t most = (size_t)c.left / (sizeof(shortest) - 1);
 	size_t nr = 0;
 
 	while (c.left) {
@@ -239,7 +242,7 @@ static size_t count_entries(struct wfs_cursor c)
 		if (!end || !wfs_cursor_take(&c, (u64)(end - c.at) + 1))
 			break;
 	}
-	return nr;
+	return WFS_MIN(nr, most);
 }
 
 static enum wfs_status parse_entries(struct wfs_manifest *m, struct wfs_cursor c, struct wfs_error *err)
@@ -250,8 +253,11 @@ static enum wfs_status parse_entries(struct wfs_manifest *m, struct wfs_cursor c
 	if (!m->entry)
 		return wfs_fail(err, WFS_NO_MEMORY, "out of memory for the manifest");
 	while (c.left) {
-		const char *reason = take_entry(&c, m, &m->entry[m->nr]);
+		const char *reason;
 
+		if (m->nr == nr)
+			return wfs_fail(err, WFS_BAD_DATA, "the manifest has lines that are no entries");
+		reason = take_entry(&c, m, &m->entry[m->nr]);
 		if (reason)
 			return wfs_fail(err, WFS_BAD_DATA, reason);
 		m->nr++;

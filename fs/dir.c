@@ -2,7 +2,7 @@
  *
  * An open directory is a snapshot of stored names, taken when it is opened and again after rewinddir, so an offset (the
  * number of a name) always means the same name. What a name is, is asked when its turn comes; a name
- * that is gone by then is left out.
+ * that is gone by then, or a temporary (temporary.h), is left out.
  */
 #include "dir.h"
 #include "fs.h"
@@ -204,7 +204,7 @@ static int listing_read(struct wfsd *d, struct wfsd_node *node, struct listing *
 	}
 	/* cppcheck-suppress readdirCalled ; no other thread has this stream */
 	while (errno = 0, (entry = readdir(stream))) {
-		if (!strcmp(entry->d_name, ".") || !strcmp(entry->d_name, "..") || wfsd_is_temporary(entry->d_name))
+		if (!strcmp(entry->d_name, ".") || !strcmp(entry->d_name, ".."))
 			continue;
 		if (!listing_add(l, entry->d_name)) {
 			err = ENOMEM;

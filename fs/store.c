@@ -3,8 +3,8 @@
 #include "fs.h"
 #include "reply.h"
 #include "signed.h"
+#include "temporary.h"
 
-#include <ctype.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <linux/openat2.h>
@@ -173,21 +173,6 @@ static void heads_remember(struct wfsd_heads *h, const struct head *head)
 	pthread_mutex_unlock(&h->lock[i % NR_HEAD_LOCKS]);
 }
 
-bool wfsd_is_temporary(const char *stored)
-{
-	static const char mark[] = ".weightfs-", end[] = ".tmp";
-	enum { MARK_LEN = sizeof(mark) - 1, NR_RANDOM = 6, TAIL_LEN = MARK_LEN + NR_RANDOM + sizeof(end) - 1 };
-	size_t len = strlen(stored);
-
-	if (stored[0] != '.' || len < 2 + TAIL_LEN || strncmp(stored + len - TAIL_LEN, mark, MARK_LEN))
-		return false;
-	const char *random = stored + len - TAIL_LEN + MARK_LEN;
-	for (int i = 0; i < NR_RANDOM; i++)
-		if (!isalnum((unsigned char)random[i]))
-			return false;
-	return !strcmp(random + NR_RANDOM, end);
-}
-
 bool wfsd_has_suffix(const char *stored)
 {
 	size_t len = strlen(stored);
@@ -275,10 +260,12 @@ int wfsd_store_probe(struct wfsd *d, int dir_fd, const char *stored, struct wfsd
 	struct head head = {.kind = WFSD_ORDINARY};
 	int err;
 
-	if (strlen(stored) > NAME_MAX || wfsd_is_temporary(stored))
+	if (strlen(stored) > NAME_MAX)
 		return -ENOENT;
 	if (fstatat(dir_fd, stored, &e->st, AT_SYMLINK_NOFOLLOW | AT_NO_AUTOMOUNT))
 		return errno == ENAMETOOLONG ? -ENOENT : -errno;
+	if (wfs_is_temporary(stored, e->st.st_mode))
+		return -ENOENT;
 	if (S_ISREG(e->st.st_mode) && wfsd_has_suffix(stored)) {
 		err = head_get(d, dir_fd, stored, &e->st, &head, dir);
 		if (err)

@@ -59,9 +59,6 @@ int wfsd_store_probe(struct wfsd *d, int dir_fd, const char *stored, struct wfsd
 /* Finds what the mount shows under a name: the plain file before the container. */
 int wfsd_store_resolve(struct wfsd *d, int dir_fd, const char *shown, struct wfsd_entry *entry, const char *dir);
 
-/* Whether a stored name is that of a file which `weightfs pack` is still writing, .NAME.weightfs-XXXXXX.tmp with six
- * letters or digits: never shown. */
-bool wfsd_is_temporary(const char *stored);
 /* Whether a stored name could be a container's: ends in the suffix, and something is left without it. */
 bool wfsd_has_suffix(const char *stored);
 #define WFSD_SUFFIX	".wfs"

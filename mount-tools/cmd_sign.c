@@ -2,6 +2,7 @@
 #include "commands.h"
 #include "json_out.h"
 #include "safe_file.h"
+#include "same_file.h"
 #include "sign.h"
 
 #include <errno.h>
@@ -57,6 +58,25 @@ static void fail(struct sign *s, const char *path, const char *reason)
 
 /* ---- nobody else may be at work ---- */
 
+/* Refuse before hours of hashing what no manifest can hold, as of a huge sparse file. */
+static void check_pieces(struct sign *s)
+{
+	static const char line[] = "piece 0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef\n";
+	uint64_t most = WFS_MANIFEST_MAX_BYTES / (sizeof(line) - 1);
+	for (size_t i = 0; i < s->store.nr; i++) {
+		const struct tree_entry *e = entry_of(s, i);
+		/* At least so many lines: one piece needs none. */
+		bool has_pieces =
+			S_ISREG(e->st.st_mode) && !is_container_name(e) && e->st.st_size > WFS_MANIFEST_PIECE_BYTES;
+		uint64_t nr = has_pieces ? (uint64_t)e->st.st_size / WFS_MANIFEST_PIECE_BYTES : 0;
+		if (nr > most) {
+			fail(s, e->path, "a manifest cannot hold so many files that are no containers: pack it first");
+			return;
+		}
+		most -= nr;
+	}
+}
+
 /* Remove what dead runs left. false: a live one has temporaries in the store, or a file is of no kind that can be
  * signed. */
 static bool check_store(struct sign *s)
@@ -73,6 +93,7 @@ static bool check_store(struct sign *s)
 				close(fd);
 		}
 	}
+	check_pieces(s);
 	/* Our own is one of them. */
 	if (nr_alive > 1)
 		fail(s, "", "another weightfs is writing to this store: let it end first");

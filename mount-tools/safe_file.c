@@ -1,5 +1,7 @@
 /* safe_file.c - files that appear whole or not at all: temporaries, publishing, clearing up after dead runs. */
 #include "safe_file.h"
+#include "same_file.h"
+#include "temporary.h"
 
 #include <dirent.h>
 #include <errno.h>
@@ -11,11 +13,7 @@
 #include <time.h>
 #include <unistd.h>
 
-#define TEMP_MARK "weightfs-"
-#define TEMP_END  ".tmp"
-enum { RANDOM_CHARS = 6, MAX_TRIES = 100 };
-#define TEMP_TAIL_BYTES (1 + sizeof(TEMP_MARK) - 1 + RANDOM_CHARS + sizeof(TEMP_END) - 1)
-static const char alphabet[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789";
+enum { MAX_TRIES = 100 };
 static const long lock_retry_ns = 10 * 1000 * 1000;
 
 /* How much of for_name a temporary's name keeps, so that it fits. A UTF-8 sequence is not cut in two: some file systems
@@ -23,7 +21,7 @@ static const long lock_retry_ns = 10 * 1000 * 1000;
 static size_t kept_len(int dir_fd, const char *for_name)
 {
 	long name_max = fpathconf(dir_fd, _PC_NAME_MAX);
-	size_t room = (name_max < 64 || name_max > NAME_MAX ? NAME_MAX : (size_t)name_max) - 1 - TEMP_TAIL_BYTES;
+	size_t room = (name_max < 64 || name_max > NAME_MAX ? NAME_MAX : (size_t)name_max) - 1 - WFS_TEMPORARY_TAIL_LEN;
 	size_t len = strlen(for_name);
 	if (len <= room)
 		return len;
@@ -34,19 +32,19 @@ static size_t kept_len(int dir_fd, const char *for_name)
 
 static void compose_name(char name[NAME_MAX + 1], int dir_fd, const char *for_name, const char *chars)
 {
-	snprintf(name, NAME_MAX + 1, ".%.*s." TEMP_MARK "%s" TEMP_END, (int)kept_len(dir_fd, for_name), for_name,
-		 chars);
+	snprintf(name, NAME_MAX + 1, ".%.*s" WFS_TEMPORARY_MARK "%s" WFS_TEMPORARY_END, (int)kept_len(dir_fd, for_name),
+		 for_name, chars);
 }
 
 static void temp_name(char name[NAME_MAX + 1], int dir_fd, const char *for_name)
 {
-	unsigned char bytes[RANDOM_CHARS] = {0};
-	char random[RANDOM_CHARS + 1] = "";
+	unsigned char bytes[WFS_TEMPORARY_NR_CHARS] = {0};
+	char random[WFS_TEMPORARY_NR_CHARS + 1] = "";
 	/* Six bytes are never cut short nor interrupted once the pool is up; if the call fails the name is merely
 	 * the same each time, and O_EXCL still keeps it safe. */
 	(void)!getrandom(bytes, sizeof(bytes), 0);
-	for (unsigned i = 0; i < RANDOM_CHARS; i++)
-		random[i] = alphabet[bytes[i] % (sizeof(alphabet) - 1)];
+	for (unsigned i = 0; i < WFS_TEMPORARY_NR_CHARS; i++)
+		random[i] = WFS_TEMPORARY_CHARS[bytes[i] % (sizeof(WFS_TEMPORARY_CHARS) - 1)];
 	compose_name(name, dir_fd, for_name, random);
 }
 
@@ -55,25 +53,12 @@ static void temp_name(char name[NAME_MAX + 1], int dir_fd, const char *for_name)
 static void lock_name(char name[NAME_MAX + 1], int dir_fd, const char *for_name)
 {
 	uint64_t hash = 0xcbf29ce484222325;
-	char chars[RANDOM_CHARS + 1] = "";
+	char chars[WFS_TEMPORARY_NR_CHARS + 1] = "";
 	for (const char *c = for_name; *c; c++)
 		hash = (hash ^ (unsigned char)*c) * 0x100000001b3;
-	for (unsigned i = 0; i < RANDOM_CHARS; i++, hash /= sizeof(alphabet) - 1)
-		chars[i] = alphabet[hash % (sizeof(alphabet) - 1)];
+	for (unsigned i = 0; i < WFS_TEMPORARY_NR_CHARS; i++, hash /= sizeof(WFS_TEMPORARY_CHARS) - 1)
+		chars[i] = WFS_TEMPORARY_CHARS[hash % (sizeof(WFS_TEMPORARY_CHARS) - 1)];
 	compose_name(name, dir_fd, for_name, chars);
-}
-
-bool temp_name_matches(const char *name)
-{
-	size_t len = strlen(name);
-	const char *tail = name + len - TEMP_TAIL_BYTES;
-	/* Exactly what we make, and what the daemon does not show: others' names are theirs. A temporary is always for
-	 * a name of at least one character. */
-	if (len < TEMP_TAIL_BYTES + 2 || name[0] != '.' || tail[0] != '.' ||
-	    strncmp(tail + 1, TEMP_MARK, strlen(TEMP_MARK)) != 0)
-		return false;
-	tail += 1 + strlen(TEMP_MARK);
-	return strspn(tail, alphabet) == RANDOM_CHARS && !strcmp(tail + RANDOM_CHARS, TEMP_END);
 }
 
 /* Take the lock that says we live. EAGAIN: someone else holds it. A file system without locks is no reason to fail. */
@@ -85,9 +70,16 @@ static int lock_file(int fd, short type)
 	return errno == EACCES ? EAGAIN : errno;
 }
 
-static bool same_inode(const struct stat *a, const struct stat *b)
+const char *file_error_text(int error)
 {
-	return a->st_dev == b->st_dev && a->st_ino == b->st_ino;
+	switch (error) {
+	case FILE_CHANGED:
+		return "changed or was replaced meanwhile";
+	case NAME_BUSY:
+		return "another weightfs is at work on it";
+	default:
+		return strerror(error);
+	}
 }
 
 bool file_is_named(int fd, int dir_fd, const char *name)
@@ -135,7 +127,7 @@ int name_lock(struct temp_file *lock, int dir_fd, const char *name)
 		if (ret == EAGAIN)
 			nanosleep(&pause, NULL);
 	}
-	return EAGAIN;
+	return NAME_BUSY;
 }
 
 int temp_reopen(const struct temp_file *t)
@@ -147,9 +139,15 @@ int temp_reopen(const struct temp_file *t)
 		return -1;
 	}
 	fd = openat(t->dir_fd, t->name, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
-	if (fd >= 0 && (fstat(t->fd, &written) || fstat(fd, &opened) || !same_inode(&written, &opened))) {
+	if (fd < 0)
+		return -1;
+	if (fstat(t->fd, &written) || fstat(fd, &opened))
+		ret = errno;
+	else if (!same_inode(&written, &opened))
+		ret = FILE_CHANGED;
+	if (ret) {
 		close(fd);
-		errno = ESTALE;
+		errno = ret;
 		return -1;
 	}
 	return fd;
@@ -212,18 +210,20 @@ int temp_publish(struct temp_file *t, const char *name, bool replace)
 	return 0;
 }
 
-int link_publish(int src_dir, const char *src_name, int dst_dir, const char *name, bool replace)
+int link_publish(int src_dir, const char *src_name, const struct stat *want, int dst_dir, const char *name,
+		 bool replace)
 {
 	char temp[NAME_MAX + 1];
+	struct stat st;
 	int ret;
-	if (!linkat(src_dir, src_name, dst_dir, name, 0))
-		return dir_sync(dst_dir);
-	if (errno != EEXIST || !replace)
-		return errno;
 	temp_name(temp, dst_dir, name);
 	if (linkat(src_dir, src_name, dst_dir, temp, 0))
 		return errno;
-	ret = publish(dst_dir, temp, name, true);
+	/* src_name may have become another file's: it gets no second name from us. */
+	if (fstatat(dst_dir, temp, &st, AT_SYMLINK_NOFOLLOW))
+		ret = errno;
+	else
+		ret = same_file(&st, want) ? publish(dst_dir, temp, name, replace) : FILE_CHANGED;
 	/* rename does nothing when both names are links of one file already. */
 	unlinkat(dst_dir, temp, 0);
 	return ret;
@@ -299,7 +299,7 @@ unsigned temp_clean(int dir_fd)
 	}
 	/* cppcheck-suppress readdirCalled ; no other thread has this stream */
 	while ((d = readdir(dir)))
-		if (temp_name_matches(d->d_name))
+		if (wfs_temporary_name(d->d_name))
 			nr_alive += clean_one(dir_fd, d->d_name);
 	closedir(dir);
 	return nr_alive;

@@ -12,6 +12,11 @@
 #include <limits.h>
 #include <sys/stat.h>
 
+/* What is no errno, but returned beside them. Those of the system keep their own meaning: ESTALE is that of NFS. */
+enum file_error { FILE_CHANGED = -1, NAME_BUSY = -2 };
+/* The text of both. */
+const char *file_error_text(int error);
+
 struct temp_file {
 	int dir_fd; /* the caller's */
 	int fd;	    /* open for reading and writing; -1: none */
@@ -21,7 +26,7 @@ struct temp_file {
 /* Create a temporary, readable by its owner only, for a file that will be called for_name. */
 int temp_create(struct temp_file *t, int dir_fd, const char *for_name) MUST_CHECK;
 /* Have all of it on the disk and out of the page cache (file_settle), and open it anew for reading: what is read comes
- * from the disk. Returns a descriptor, or -1 with errno; ESTALE: another file took its name. */
+ * from the disk. Returns a descriptor, or -1 with errno, or FILE_CHANGED in its place: another file took its name. */
 int temp_reopen(const struct temp_file *t) MUST_CHECK;
 /* Give the file its name, and the directory the news, durably. Without replace an existing name is EEXIST and keeps
  * what it has. The content must have been fsynced. t is closed by success only. */
@@ -30,17 +35,17 @@ int temp_publish(struct temp_file *t, const char *name, bool replace) MUST_CHECK
 void temp_discard(struct temp_file *t);
 
 /* Lock a name in a directory, which need not exist: whoever replaces or removes a file because another one stands for
- * it holds the lock of both from the last look at them on. EAGAIN: another run has held it for a second. temp_discard()
- * gives it back. A file system without locks gives it to everyone. */
+ * it holds the lock of both from the last look at them on. NAME_BUSY: another run has held it for a second.
+ * temp_discard() gives it back. A file system without locks gives it to everyone. */
 int name_lock(struct temp_file *lock, int dir_fd, const char *name) MUST_CHECK;
 
-/* Make a hard link of src_name: the same promise as temp_publish. */
-int link_publish(int src_dir, const char *src_name, int dst_dir, const char *name, bool replace) MUST_CHECK;
+/* Make a hard link of src_name, which must still be the file of want with the same content (else FILE_CHANGED): the
+ * same promise as temp_publish. */
+int link_publish(int src_dir, const char *src_name, const struct stat *want, int dst_dir, const char *name,
+		 bool replace) MUST_CHECK;
 /* Make a symbolic link: the same, but that a new one is durable only once the caller has synced the directory. */
 int symlink_publish(const char *target, int dst_dir, const char *name, bool replace) MUST_CHECK;
 
-/* Whether a name is that of a temporary. */
-bool temp_name_matches(const char *name);
 /* Remove the temporaries of dead runs from a directory. Returns how many belong to a run that is alive. What cannot be
  * removed is left. */
 unsigned temp_clean(int dir_fd);

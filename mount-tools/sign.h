@@ -50,7 +50,8 @@ int signed_store_file(const struct signed_store *s, const struct tree_entry *e, 
 /* ---- sign_file.c ---- */
 
 /* SHA-256 of an ordinary file of exactly size bytes, and of each of its pieces (32 bytes each; NULL unless there are
- * several). Returns 0, an errno, or ESTALE when it has another size. whole NULL: only the pieces. */
+ * several). Returns 0, an errno, or FILE_CHANGED (safe_file.h) when it has another size. whole NULL: only the pieces.
+ */
 int plain_file_hash(int fd, uint64_t size, uint8_t *piece, uint8_t *whole, struct progress *progress) MUST_CHECK;
 
 struct sign_opts {
@@ -74,8 +75,5 @@ struct signed_file {
  * its names in the store. */
 void sign_file(const struct signed_store *s, const struct tree_entry *e, const struct sign_opts *opts,
 	       struct signed_file *file_ret);
-
-/* Whether both are of one file, whose content did not change between them. */
-bool same_file(const struct stat *a, const struct stat *b);
 
 #endif

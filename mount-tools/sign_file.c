@@ -2,6 +2,7 @@
  * the SHA-256 of their blocks. */
 #include "sign.h"
 #include "safe_file.h"
+#include "same_file.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -39,7 +40,7 @@ int plain_file_hash(int fd, uint64_t size, uint8_t *piece, uint8_t *whole, struc
 		progress_add(progress, 2 * want);
 	}
 	if (!ret && pread_full(fd, &beyond, 1, (off_t)size) != 0)
-		ret = ESTALE;
+		ret = FILE_CHANGED;
 	if (!ret && h)
 		hash_thread_final(h, whole);
 	hash_thread_free(h);
@@ -47,16 +48,9 @@ int plain_file_hash(int fd, uint64_t size, uint8_t *piece, uint8_t *whole, struc
 	return ret;
 }
 
-static const char *errno_text(int sys_errno)
-{
-	if (sys_errno == EAGAIN)
-		return "another weightfs is at work on it";
-	return sys_errno == ESTALE ? "changed while it was signed" : strerror(sys_errno);
-}
-
 static void fail_errno(struct signed_file *f, const char *what, int sys_errno)
 {
-	snprintf(f->reason, sizeof(f->reason), "%s: %s", what, errno_text(sys_errno));
+	snprintf(f->reason, sizeof(f->reason), "%s: %s", what, file_error_text(sys_errno));
 }
 
 static void sign_plain(int fd, const struct stat *st, const struct sign_opts *opts, struct signed_file *f)
@@ -64,6 +58,10 @@ static void sign_plain(int fd, const struct stat *st, const struct sign_opts *op
 	int ret;
 	f->size = (uint64_t)st->st_size;
 	f->nr_pieces = (f->size + WFS_MANIFEST_PIECE_BYTES - 1) / WFS_MANIFEST_PIECE_BYTES;
+	if (f->nr_pieces > WFS_MANIFEST_MAX_BYTES / (2 * SHA256_BYTES)) {
+		snprintf(f->reason, sizeof(f->reason), "a manifest cannot hold so large a file that is no container");
+		return;
+	}
 	if (f->nr_pieces > 1)
 		f->piece = xcalloc(f->nr_pieces, SHA256_BYTES);
 	ret = plain_file_hash(fd, f->size, f->piece, f->sha256, opts->progress);
@@ -150,12 +148,6 @@ static bool write_new(const struct wfs_reader *reader, const struct stat *st, co
 	return ok;
 }
 
-bool same_file(const struct stat *a, const struct stat *b)
-{
-	return a->st_dev == b->st_dev && a->st_ino == b->st_ino && a->st_size == b->st_size &&
-	       a->st_mtim.tv_sec == b->st_mtim.tv_sec && a->st_mtim.tv_nsec == b->st_mtim.tv_nsec;
-}
-
 /* Lock a container's name, as pack and unpack do, if the old file still lies there unchanged. It is opened, as NFS
  * looks at the server then. */
 static int lock_old(struct temp_file *lock, int dir_fd, const char *name, const struct stat *old)
@@ -167,11 +159,11 @@ static int lock_old(struct temp_file *lock, int dir_fd, const char *name, const 
 		return ret;
 	fd = tree_open_file(dir_fd, name);
 	if (fd < 0)
-		ret = errno == ENOENT || errno == ELOOP || errno == EINVAL ? ESTALE : errno;
+		ret = errno == ENOENT || errno == ELOOP || errno == EINVAL ? FILE_CHANGED : errno;
 	else if (fstat(fd, &now))
 		ret = errno;
 	else if (!same_file(&now, old))
-		ret = ESTALE;
+		ret = FILE_CHANGED;
 	if (fd >= 0)
 		close(fd);
 	if (ret)
@@ -196,14 +188,20 @@ static bool replace(const struct stat *old, const char *name, struct temp_file *
 /* Let a link of it take the place of one more name of the old one. */
 static int relink_one(int root_fd, const char *path, const struct stat *old, const struct temp_file *temp)
 {
+	struct stat renewed;
 	struct temp_file lock;
 	const char *name;
 	int dir_fd = tree_open_parent(root_fd, path, &name), ret;
 	if (dir_fd < 0)
 		return errno;
+	if (fstat(temp->fd, &renewed)) {
+		ret = errno;
+		close(dir_fd);
+		return ret;
+	}
 	ret = lock_old(&lock, dir_fd, name, old);
 	if (!ret) {
-		ret = link_publish(temp->dir_fd, temp->name, dir_fd, name, true);
+		ret = link_publish(temp->dir_fd, temp->name, &renewed, dir_fd, name, true);
 		temp_discard(&lock);
 	}
 	close(dir_fd);
@@ -219,8 +217,8 @@ static bool relink(const struct signed_store *s, const struct tree_entry *first,
 		const struct tree_entry *e = &s->tree.entry[i];
 		int ret = is_container_name(e) ? relink_one(s->root_fd, e->path, old, temp) : 0;
 		if (ret) {
-			snprintf(f->reason, sizeof(f->reason), "cannot renew its other name (%s): %s", errno_text(ret),
-				 e->path);
+			snprintf(f->reason, sizeof(f->reason), "cannot renew its other name (%s): %s",
+				 file_error_text(ret), e->path);
 			return false;
 		}
 	}

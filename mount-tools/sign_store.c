@@ -8,10 +8,6 @@
 #include <string.h>
 #include <unistd.h>
 
-enum { MAX_SMALL_WORKERS = 16 };
-/* Files below this are looked at side by side. */
-static const off_t small_file_bytes = 8 << 20;
-
 /* ---- keys ---- */
 
 static int key_open(const char *command, const char *path)
@@ -183,12 +179,12 @@ void signed_store_for_files(const struct signed_store *s, unsigned nr_threads,
 	for (int big = 0; big <= 1; big++) {
 		for (size_t i = 0; i < s->nr; i++) {
 			const struct stat *st = &s->tree.entry[s->order[i]].st;
-			if (S_ISREG(st->st_mode) && (st->st_size >= small_file_bytes) == big)
+			if (S_ISREG(st->st_mode) && (st->st_size >= SMALL_FILE_BYTES) == big)
 				index[nr++] = i;
 		}
 		nr_small = big ? nr_small : nr;
 	}
-	parallel_for(nr_small, MIN(nr_threads, (unsigned)MAX_SMALL_WORKERS), run_file, &f);
+	parallel_for(nr_small, MIN(nr_threads, (unsigned)MAX_FILES_AT_ONCE), run_file, &f);
 	f.index += nr_small;
 	f.nr_threads = nr_threads;
 	parallel_for(nr - nr_small, 1, run_file, &f);

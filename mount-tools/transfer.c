@@ -10,11 +10,6 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-/* Files below this are handled side by side, one thread each, so that their fsyncs overlap; those above one after
- * another, each by all threads, so that memory stays bounded. */
-static const off_t small_file_bytes = 8 << 20;
-enum { MAX_SMALL_WORKERS = 16 };
-
 static const int stop_signals[] = {SIGINT, SIGTERM, SIGHUP};
 
 /* Signals that would end us are blocked and looked for, so that no temporary is left; ignored ones stay ignored. */
@@ -203,7 +198,7 @@ static bool open_destination(struct transfer *t)
 static int compare_jobs(const void *a, const void *b, void *in_place)
 {
 	const struct job *x = a, *y = b;
-	bool big_x = x->size >= small_file_bytes, big_y = y->size >= small_file_bytes;
+	bool big_x = x->size >= SMALL_FILE_BYTES, big_y = y->size >= SMALL_FILE_BYTES;
 	if (big_x != big_y)
 		return big_x ? 1 : -1;
 	/* In place each file frees space: on a full disk the small ones make room for the big ones. */
@@ -221,7 +216,7 @@ static void plan(struct transfer *t)
 		if (!S_ISREG(e->st.st_mode) || e->first_link != i)
 			continue;
 		t->job[t->nr_jobs] = (struct job){.entry = i, .size = e->st.st_size, .work = t->ops->work(t, e)};
-		t->nr_small_jobs += e->st.st_size < small_file_bytes;
+		t->nr_small_jobs += e->st.st_size < SMALL_FILE_BYTES;
 		total_work += t->job[t->nr_jobs++].work;
 	}
 	qsort_r(t->job, t->nr_jobs, sizeof(*t->job), compare_jobs, &t->in_place);
@@ -240,7 +235,7 @@ static void run_files(struct transfer *t)
 {
 	t->job_offset = 0;
 	t->threads_per_job = 1;
-	parallel_for(t->nr_small_jobs, MIN(t->opts->nr_threads, (unsigned)MAX_SMALL_WORKERS), run_job, t);
+	parallel_for(t->nr_small_jobs, MIN(t->opts->nr_threads, (unsigned)MAX_FILES_AT_ONCE), run_job, t);
 	t->alone = true;
 	t->threads_per_job = t->opts->nr_threads;
 	for (size_t i = 0; i < t->nr_small_jobs; i++)

@@ -1,5 +1,6 @@
 /* transfer_group.c - one file and all its hard links: from what it is to what it shall be. */
 #include "transfer.h"
+#include "same_file.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -27,7 +28,7 @@ bool member_failed_errno(struct member *m, const char *what, int sys_errno)
 		else
 			atomic_store(&m->t->stop, STOP_DISK_FULL);
 	}
-	return member_failed(m, "%s: %s", what, strerror(sys_errno));
+	return member_failed(m, "%s: %s", what, file_error_text(sys_errno));
 }
 
 bool member_failed_wfs(struct member *m, const struct wfs_reader *reader, const struct wfs_error *err)
@@ -63,15 +64,10 @@ void member_progress(struct member *m, uint64_t work_done)
 	m->group->work_done = work_done;
 }
 
-static bool same_time(struct timespec a, struct timespec b)
-{
-	return a.tv_sec == b.tv_sec && a.tv_nsec == b.tv_nsec;
-}
-
 /* The change time too: a writer can set the modification time back. */
 static bool same_state(const struct stat *a, const struct stat *b)
 {
-	return a->st_size == b->st_size && same_time(a->st_mtim, b->st_mtim) && same_time(a->st_ctim, b->st_ctim);
+	return same_content(a, b) && same_time(a->st_ctim, b->st_ctim);
 }
 
 bool member_unchanged(struct member *m)
@@ -81,8 +77,7 @@ bool member_unchanged(struct member *m)
 		return member_failed_errno(m, "cannot stat", errno);
 	if (!same_state(&now, &m->st))
 		return member_failed(m, "changed while it was read: left as it is");
-	if (fstatat(m->src_dir, m->name, &named, AT_SYMLINK_NOFOLLOW) || named.st_dev != m->st.st_dev ||
-	    named.st_ino != m->st.st_ino)
+	if (fstatat(m->src_dir, m->name, &named, AT_SYMLINK_NOFOLLOW) || !same_inode(&named, &m->st))
 		return member_failed(m, "was moved or replaced while it was read: left as it is");
 	return true;
 }
@@ -94,7 +89,7 @@ static bool open_member(struct member *m)
 	m->src_fd = m->src_dir < 0 ? -1 : tree_open_file(m->src_dir, m->name);
 	if (m->src_fd < 0 || fstat(m->src_fd, &m->st))
 		return member_failed_errno(m, "cannot open", errno);
-	if (m->st.st_dev != m->entry->st.st_dev || m->st.st_ino != m->entry->st.st_ino)
+	if (!same_inode(&m->st, &m->entry->st))
 		return member_failed(m, "was replaced by another file: run again");
 	m->base = m->t->single ? m->t->single_name : m->name;
 	m->dst_dir = m->src_dir;
@@ -141,20 +136,36 @@ static bool is_linkless(int sys_errno)
 	       sys_errno == ENOSYS || sys_errno == ENOENT;
 }
 
+static int link_artifact(const struct member *m)
+{
+	const char *name;
+	int dir_fd = tree_open_parent(m->t->dst_root, m->group->artifact[m->form], &name), ret;
+	if (dir_fd < 0)
+		return errno;
+	ret = link_publish(dir_fd, name, &m->group->artifact_st[m->form], m->dst_dir, m->target, m->t->opts->force);
+	close(dir_fd);
+	return ret;
+}
+
 /* Link what another member of the group became. FILL_NO_GAIN: there is nothing to link, or no link can be made here:
  * make it anew then. */
 static enum fill_result try_link(struct member *m)
 {
-	const char *name, *path = m->group->artifact[m->form];
-	int dir_fd, ret;
+	struct temp_file lock = {.fd = -1};
+	int ret;
 	/* Changed since that was made. */
-	if (!path || !same_state(&m->st, &m->group->st))
+	if (!m->group->artifact[m->form] || !same_state(&m->st, &m->group->st))
 		return FILL_NO_GAIN;
-	dir_fd = tree_open_parent(m->t->dst_root, path, &name);
-	ret = dir_fd < 0 ? errno : link_publish(dir_fd, name, m->dst_dir, m->target, m->t->opts->force);
-	if (dir_fd >= 0)
-		close(dir_fd);
-	if (is_linkless(ret))
+	/* It may replace a file, as in member_publish. */
+	if (m->t->in_place && !member_lock(m, &lock))
+		return FILL_FAILED;
+	if (m->t->in_place && !member_unchanged(m)) {
+		temp_discard(&lock);
+		return FILL_FAILED;
+	}
+	ret = link_artifact(m);
+	temp_discard(&lock);
+	if (ret == FILE_CHANGED || is_linkless(ret))
 		return FILL_NO_GAIN;
 	if (ret == EEXIST)
 		member_appeared(m);
@@ -172,7 +183,7 @@ static bool try_hardlink(struct member *m)
 {
 	if (!m->t->opts->hardlink || m->form != FORM_COPY || m->t->in_place)
 		return false;
-	if (link_publish(m->src_dir, m->name, m->dst_dir, m->target, m->t->opts->force))
+	if (link_publish(m->src_dir, m->name, &m->st, m->dst_dir, m->target, m->t->opts->force))
 		return false;
 	m->successor->st = m->st;
 	m->out->action = ACTION_COPIED;

@@ -8,6 +8,7 @@
  * NFS client a run came here. All else a run does (temporaries, names that were free) can harm no other.
  */
 #include "transfer.h"
+#include "same_file.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -26,19 +27,7 @@ bool has_writer(int fd)
 	return errno == EAGAIN;
 }
 
-static bool same_file(const struct stat *a, const struct stat *b)
-{
-	return a->st_dev == b->st_dev && a->st_ino == b->st_ino && a->st_size == b->st_size &&
-	       a->st_mtim.tv_sec == b->st_mtim.tv_sec && a->st_mtim.tv_nsec == b->st_mtim.tv_nsec;
-}
-
-static bool same_change_time(const struct stat *a, const struct stat *b)
-{
-	return a->st_ctim.tv_sec == b->st_ctim.tv_sec && a->st_ctim.tv_nsec == b->st_ctim.tv_nsec;
-}
-
-/* Lock the name that x and x.wfs share. */
-static bool lock_member(struct member *m, struct temp_file *lock)
+bool member_lock(struct member *m, struct temp_file *lock)
 {
 	char original[NAME_MAX + 1];
 	const char *name = m->entry->path;
@@ -47,7 +36,7 @@ static bool lock_member(struct member *m, struct temp_file *lock)
 	if (m->t->ops->restores && container_name(name, original))
 		name = original;
 	ret = name_lock(lock, m->dst_dir, name);
-	if (ret == EAGAIN)
+	if (ret == NAME_BUSY)
 		return member_failed(m, "another weightfs is at work on it: run again");
 	if (ret)
 		return member_failed_errno(m, "cannot lock its name", ret);
@@ -86,7 +75,7 @@ bool member_publish(struct member *m, struct temp_file *temp)
 	bool ok;
 	if (!m->t->in_place)
 		return publish_locked(m, temp);
-	if (!lock_member(m, &lock))
+	if (!member_lock(m, &lock))
 		return false;
 	ok = publish_locked(m, temp);
 	temp_discard(&lock);
@@ -121,7 +110,7 @@ bool member_remove_other(struct member *m)
 	if (!m->t->opts->force || !m->other[0] ||
 	    (faccessat(m->dst_dir, m->other, F_OK, AT_SYMLINK_NOFOLLOW) && errno == ENOENT))
 		return true;
-	if (!lock_member(m, &lock))
+	if (!member_lock(m, &lock))
 		return false;
 	if (!successor_stands(m, m->target))
 		ok = member_failed(m, "%s was replaced meanwhile: run again", m->target);
@@ -144,7 +133,7 @@ static bool may_remove(struct member *m)
 	if (m->src_fd < 0)
 		return member_failed_errno(m, "cannot open the original again", errno);
 	if (g->changed || has_writer(m->src_fd) || fstat(m->src_fd, &now) || !same_file(&now, &g->st) ||
-	    (!g->removing && !same_change_time(&now, &g->st))) {
+	    (!g->removing && !same_time(now.st_ctim, g->st.st_ctim))) {
 		g->changed = true;
 		return member_failed(m, "changed just now: kept beside its other form, which has the old content");
 	}
@@ -167,7 +156,7 @@ static bool remove_source(struct member *m)
 	if (m->src_dir < 0)
 		return member_failed_errno(m, "cannot open its directory again", errno);
 	member_touch_parent(m);
-	if (!lock_member(m, &lock))
+	if (!member_lock(m, &lock))
 		return false;
 	ok = remove_source_locked(m);
 	temp_discard(&lock);

@@ -1,7 +1,7 @@
 /* tree.c - a directory tree as a list, walked breadth first so that neither depth nor path lengths are limited. */
 #include "tree.h"
 
-#include "safe_file.h"
+#include "temporary.h"
 
 #include <dirent.h>
 #include <errno.h>
@@ -121,11 +121,6 @@ static char *read_link(int dir_fd, const char *name, const struct stat *st)
 	return text;
 }
 
-static bool is_temporary(const struct stat *st, const char *name)
-{
-	return (S_ISREG(st->st_mode) || S_ISLNK(st->st_mode)) && temp_name_matches(name);
-}
-
 struct walk {
 	struct tree *tree;
 	bool temporaries; /* are listed */
@@ -142,12 +137,12 @@ static void walk_name(const struct walk *w, size_t parent, int dir_fd, const cha
 	if (fstatat(dir_fd, name, &st, AT_SYMLINK_NOFOLLOW) ||
 	    (S_ISLNK(st.st_mode) && !(target = read_link(dir_fd, name, &st)))) {
 		/* Temporaries go at any time. */
-		if (errno != ENOENT || !temp_name_matches(name))
+		if (errno != ENOENT || !wfs_temporary_name(name))
 			w->error(w->ctx, path, errno);
 		free(path);
 		return;
 	}
-	if (!w->temporaries && is_temporary(&st, name)) {
+	if (!w->temporaries && wfs_is_temporary(name, st.st_mode)) {
 		free(target);
 		free(path);
 		return;
@@ -235,7 +230,7 @@ void tree_walk_all(int root_fd, struct tree *tree_ret, tree_error_fn error, void
 bool tree_entry_is_temporary(const struct tree_entry *e)
 {
 	const char *slash = strrchr(e->path, '/');
-	return is_temporary(&e->st, slash ? slash + 1 : e->path);
+	return wfs_is_temporary(slash ? slash + 1 : e->path, e->st.st_mode);
 }
 
 int tree_single(int root_fd, const char *name, struct tree *tree_ret)

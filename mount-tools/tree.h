@@ -29,8 +29,7 @@ struct tree {
 /* Called for what could not be read: the walk goes on without it. */
 typedef void (*tree_error_fn)(void *ctx, const char *path, int sys_errno);
 
-/* List everything beneath root_fd (the entry 0). Temporaries (safe_file.h) are left out: they are regular files and
- * symbolic links; what else has such a name is somebody's. */
+/* List everything beneath root_fd (the entry 0). Temporaries (temporary.h) are left out. */
 void tree_walk(int root_fd, struct tree *tree_ret, tree_error_fn error, void *ctx);
 /* The same with them. */
 void tree_walk_all(int root_fd, struct tree *tree_ret, tree_error_fn error, void *ctx);

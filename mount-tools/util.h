@@ -69,6 +69,10 @@ void wfs_reason(char buf[REASON_BYTES], const struct wfs_reader *reader, const s
 /* Flush stdout and find out whether everything really was written; otherwise a message was printed. */
 bool close_stdout(void) MUST_CHECK;
 
+/* Files below SMALL_FILE_BYTES are handled side by side, one thread each, so that their fsyncs overlap; those above one
+ * after another, each by all threads, so that memory stays bounded. */
+enum { SMALL_FILE_BYTES = 8 << 20, MAX_FILES_AT_ONCE = 16 };
+
 /* Call fn(ctx, i) for every i < nr on nr_workers threads; returns when all are done. */
 void parallel_for(size_t nr, unsigned nr_workers, void (*fn)(void *ctx, size_t i), void *ctx);
 

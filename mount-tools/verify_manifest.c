@@ -1,5 +1,6 @@
 /* verify_manifest.c - weightfs verify --pubkey: the signature, then everything in the store against the manifest. */
 #include "verify_manifest.h"
+#include "safe_file.h"
 #include "json_out.h"
 #include "sign.h"
 
@@ -152,7 +153,7 @@ static enum finding check_plain(const struct verify *v, int fd, const struct wfs
 	while (!ret && piece && bad < m->nr_pieces &&
 	       !memcmp(piece + bad * SHA256_BYTES, m->piece + bad * SHA256_BYTES, SHA256_BYTES))
 		bad++;
-	if (ret && ret != ESTALE) {
+	if (ret && ret != FILE_CHANGED) {
 		snprintf(reason, REASON_BYTES, "cannot read: %s", strerror(ret));
 		finding = FOUND_ERROR;
 	} else if (ret) {

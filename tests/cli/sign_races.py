@@ -96,12 +96,12 @@ def hold(name):
 
 
 for name, other in ("a.wfs", "b.wfs"), ("b.wfs", "a.wfs"):
-    refused(f"a new {name}", rename_onto(name), "changed while it was signed")
+    refused(f"a new {name}", rename_onto(name), "changed or was replaced meanwhile")
     if content(store + "/" + name) != content(where + "/other.wfs"):
         sys.exit(f"{name} of somebody else is lost")
     if original(other) != content(where + "/linked"):
         sys.exit(f"{other} is another")
-refused("another time", touch, "changed while it was signed")
+refused("another time", touch, "changed or was replaced meanwhile")
 for name in "a", "b":
     refused(f"{name} held", hold(name), "another weightfs is at work on it")
     for path in "a.wfs", "b.wfs":

@@ -453,3 +453,8 @@ for kind in first later; do
 	done
 done
 [ -z "${WFS_SIGN_KILLS-}" ] || echo "$nr kills, $nr_new of them after the new manifest was there"
+
+# More pieces than a manifest can hold are refused at once, whatever the disk says the size is.
+mkdir "$dir/vast"
+truncate -s 8T "$dir/vast/sparse"
+expect 1 "a manifest cannot hold" weightfs sign --key "$dir/key.pem" "$dir/vast"

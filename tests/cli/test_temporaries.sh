@@ -16,7 +16,11 @@ for name in "${odd[@]}"; do
 	echo mine >"$dir/store/$name"
 done
 
+# Nor is a directory, for the daemon as little (tests/fs/test_names.sh).
+mkdir "$dir/src/.d.weightfs-a1B2c3.tmp"
+echo inside >"$dir/src/.d.weightfs-a1B2c3.tmp/file"
 ok weightfs pack "$dir/src" -o "$dir/store"
+[ "$(cat "$dir/store/.d.weightfs-a1B2c3.tmp/file")" = inside ] || fail "a directory called like a temporary is left out"
 for where in store store/sub; do
 	[ ! -e "$dir/$where/$dead" ] || fail "a dead run's temporary stays in $where"
 done
@@ -30,7 +34,7 @@ done
 # As source of unpack they do not count as files either.
 echo half >"$dir/store/sub/$dead"
 ok weightfs unpack "$dir/store" -o "$dir/back" --json
-json 'd["totals"]["copied"] == 7 and d["totals"]["unpacked"] == 1'
+json 'd["totals"]["copied"] == 8 and d["totals"]["unpacked"] == 1'
 [ ! -e "$dir/back/sub/$dead" ] || fail "a temporary was unpacked"
 # In place, and for single files.
 ok weightfs pack --in-place "$dir/src"

@@ -33,6 +33,11 @@ temporaries=(.model.wfs.weightfs-aZ09bc.tmp .x.weightfs-123456.tmp)
 lookalikes=(x.weightfs-123456.tmp .weightfs-123456.tmp ..weightfs-123456.tmp .x.weightfs-12345.tmp .x.weightfs-1234_6.tmp
 	.x.weightfs-123456.tmp2 .x.weightfs-1234567.tmp)
 touch "${temporaries[@]}" "${lookalikes[@]}"
+ln -s target .link.weightfs-abcdef.tmp
+temporaries+=(.link.weightfs-abcdef.tmp)
+# A temporary is a file or a link: this is somebody's directory, for the tools too.
+mkdir .dir.weightfs-abcdef.tmp
+echo inside >.dir.weightfs-abcdef.tmp/file
 cd "$dir" || exit
 
 mount_store "$dir/store" "$dir/mnt" -o "log=$dir/log"
@@ -50,10 +55,12 @@ for name in .wfs ..wfs ...wfs; do
 done
 for name in "${temporaries[@]}"; do
 	expect_status 1 test -e "$name"
+	expect_status 1 test -L "$name"
 done
 for name in "${lookalikes[@]}"; do
 	[ -e "$name" ] || fail "$name is not shown"
 done
+[ "$(cat .dir.weightfs-abcdef.tmp/file)" = inside ] || fail "a directory called like a temporary"
 cmp "$b" folder.wfs/inner || fail "a folder with the suffix"
 cmp "$a" twice.wfs || fail "the suffix twice"
 cmp "$a" container-as-it-is || fail "a container that was packed again"

@@ -320,6 +320,46 @@ static void test_rules(void)
 	     WFS_ARRAY_LEN(bad_lists) + 2);
 }
 
+/* The most address space this process ever had. */
+static size_t peak_bytes(void)
+{
+	FILE *status = fopen("/proc/self/status", "r");
+	char line[256];
+	size_t kib = 0;
+
+	CHECK(status);
+	while (!kib && fgets(line, sizeof(line), status))
+		(void)!sscanf(line, "VmPeak: %zu kB", &kib);
+	CHECK(kib);
+	fclose(status);
+	return kib << 10;
+}
+
+/* Many empty lines: what is claimed for them is bounded by the text's size. Runs first, as it looks at the peak. */
+static void test_memory(void)
+{
+	enum { LEN = 8 << 20, MOST = 12 * LEN };
+	struct bytes b = {0};
+	struct wfs_manifest *m = NULL;
+	struct wfs_error err = {0};
+	char *lines = malloc(LEN);
+	size_t before, claimed;
+
+	CHECK(lines);
+	memset(lines, '\n', LEN);
+	bytes_add(&b, FRAME, strlen(FRAME));
+	bytes_add(&b, lines, LEN);
+	bytes_add(&b, SIGNATURE, strlen(SIGNATURE));
+	before = peak_bytes();
+	CHECK_MSG(wfs_manifest_parse(b.p, b.len, NULL, &m, &err) == WFS_BAD_DATA, "%s", err.reason);
+	claimed = peak_bytes() - before;
+	CHECK_MSG(claimed < MOST + (4 << 20), "%zu bytes for %d", claimed, LEN);
+	CHECK(!m);
+	free(b.p);
+	free(lines);
+	PASS("a hostile number of lines claims at most 12 times the text");
+}
+
 static void test_frame(void)
 {
 	static const char *const bad[] = {"",
@@ -426,6 +466,7 @@ static void test_document(const char *path)
 
 int main(int argc, char **argv)
 {
+	test_memory();
 	test_document(argc > 1 ? argv[1] : "codec/MANIFEST.md");
 	test_keys();
 	test_round_trip();
