@@ -1,7 +1,9 @@
-"""slow_store.py FOLDER MNT FAULTS: a file system that shows the plain files of FOLDER and has the faults that the file
+"""slow_store.py FOLDER MNT FAULTS [cached]: a file system that shows the plain files of FOLDER and has the faults that the file
 FAULTS names while it exists, one a line: REQUEST WHAT. REQUEST: read, lookup, getattr, open, opendir, readdir, statfs or
-all of these; WHAT: hang (no answer until FAULTS is gone), short (a read gets half of what it asked for), or the name of an
-errno. An empty file means: read hang. FAULTS.held appears with the first request that is held back. It speaks the
+all of these, or direct-open and direct-read for those with O_DIRECT; WHAT: hang (no answer until FAULTS is gone), short (a read gets half of what it asked for), or the name of an
+errno. An empty file means: read hang. FAULTS.held appears with the first request that is held back,
+and holds their number.
+Every read of a file comes here; with "cached" the kernel's page cache is before it. It speaks the
 kernel's FUSE protocol itself (Linux, include/uapi/linux/fuse.h), as root; "ready" on standard output says that it is
 mounted.
 """
@@ -17,12 +19,14 @@ import threading
 
 LOOKUP, FORGET, GETATTR, OPEN, READ, STATFS, RELEASE, FLUSH = 1, 2, 3, 14, 15, 17, 18, 25
 INIT, OPENDIR, READDIR, RELEASEDIR, BATCH_FORGET = 26, 27, 28, 29, 42
+FOPEN_DIRECT_IO = 1
 FAULTY = {LOOKUP: "lookup", GETATTR: "getattr", OPEN: "open", READ: "read", STATFS: "statfs", OPENDIR: "opendir", READDIR: "readdir"}
 
 
 class SlowStore:
-    def __init__(self, folder, mnt, faults):
+    def __init__(self, folder, mnt, faults, cached=None):
         self.folder, self.faults = folder, faults
+        self.open_flags = 0 if cached else FOPEN_DIRECT_IO
         self.names = sorted(os.listdir(folder))
         self.waiting = []
         self.lock = threading.Lock()
@@ -50,24 +54,33 @@ class SlowStore:
             f.seek(off)
             self.reply(unique, f.read(size))
 
-    def fault_of(self, op):
+    def is_direct(self, op, body):
+        """Whether the caller's flags have O_DIRECT; where they are depends on the request."""
+        at = {OPEN: 0, READ: 32}.get(op)
+        return at is not None and struct.unpack_from("<I", body, at)[0] & os.O_DIRECT
+
+    def fault_of(self, op, body):
         """What is wrong with this kind of request just now, or None."""
         try:
             with open(self.faults) as f:
                 lines = f.read().split("\n")
         except FileNotFoundError:
             return None
+        kinds = [FAULTY.get(op), "all"]
+        if self.is_direct(op, body):
+            kinds.append("direct-" + FAULTY[op])
         for line in lines if any(lines) else ["read hang"]:
             request, _, what = line.partition(" ")
-            if what and FAULTY.get(op) and request in (FAULTY[op], "all"):
+            if what and FAULTY.get(op) and request in kinds:
                 return what
         return None
 
     def answer(self, op, unique, node, body):
-        fault = self.fault_of(op)
+        fault = self.fault_of(op, body)
         if fault == "hang":
             self.waiting.append((op, unique, node, body))
-            open(self.faults + ".held", "w").close()
+            with open(self.faults + ".held", "w") as f:
+                f.write(f"{len(self.waiting)}\n")
         elif fault and fault != "short":
             self.reply(unique, error=getattr(errno, fault))
         else:
@@ -85,7 +98,7 @@ class SlowStore:
         elif op == GETATTR:
             self.reply(unique, struct.pack("<QII", 0, 0, 0) + self.attr(node))
         elif op in (OPEN, OPENDIR):
-            self.reply(unique, struct.pack("<QII", 0, 1, 0))  # direct I/O: every read comes here
+            self.reply(unique, struct.pack("<QII", 0, self.open_flags if op == OPEN else 0, 0))
         elif op == READ:
             _, off, size = struct.unpack_from("<QQI", body)
             self.read_file(unique, node, off, (size + 1) // 2 if short else size)

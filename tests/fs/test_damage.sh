@@ -17,6 +17,19 @@ lines()
 }
 cat "$dir/mnt/flip-payload" >/dev/null 2>&1 && fail "a damaged file reads without an error"
 [ "$(lines flip-payload)" = 1 ] || fail "$(lines flip-payload) log lines for one bad block: $(cat "$dir/log")"
+# It names the block, and so does verify.
+block=$("$WFS_PYTHON" - "$tests/vectors" "$dir/good/model.wfs" <<-'END'
+	import itertools, sys
+	sys.path.insert(0, sys.argv[1])
+	import wfsfile
+	box = wfsfile.Container(open(sys.argv[2], "rb").read())
+	flipped = box.head["payload_len"] // 2
+	print(sum(end <= flipped for end in itertools.accumulate(box.lengths)))
+END
+)
+[ "$(lines "flip-payload.wfs: block $block (")" = 1 ] || fail "the log does not name block $block: $(cat "$dir/log")"
+expect_status 1 weightfs verify "$dir/store/flip-payload.wfs"
+grep -q "flip-payload.wfs: damaged: block $block (" "$dir/err" || fail "verify does not name block $block: $(cat "$dir/err")"
 [ "$(lines both-heads-but-magic)" = 1 ] || fail "$(lines both-heads-but-magic) log lines for a container without a head"
 bad=$(weightfs stats "$dir/mnt" --json | "$WFS_PYTHON" -c '
 import json, sys

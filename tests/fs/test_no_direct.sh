@@ -1,0 +1,40 @@
+#!/bin/bash
+# A store that refuses to be read around the page cache, at once or only when it is read: the daemon reads through it,
+# and every byte is right.
+# shellcheck source=tests/fs/load.sh
+. "$(dirname "$0")/load.sh"
+
+[ "$(id -u)" = 0 ] || skip "needs root to mount a file system of its own"
+"$WFS_PYTHON" "$tests/zoo/zoo.py" "$dir/zoo"
+mkdir "$dir/files" "$dir/odd"
+a=$dir/zoo/values-rows-of-unlike-scale.safetensors
+pack "$a" "$dir/files/model.wfs"
+mkfifo "$dir/ready"
+"$WFS_PYTHON" "$tests/fs/slow_store.py" "$dir/files" "$dir/odd" "$dir/faults" cached >"$dir/ready" &
+odd=$!
+read -r word <"$dir/ready"
+[ "$word" = ready ] || fail "the odd store does not start"
+at_end()
+{
+	umount -l "$dir/odd"
+	kill "$odd" 2>/dev/null
+}
+
+# told FAULT DIRECT: what the statistics say of reads around the page cache under this fault.
+told()
+{
+	echo "$1" >"$dir/faults"
+	mount_logged "$dir/log" "$dir/odd" "$dir/mnt"
+	cmp "$a" "$dir/mnt/model" || fail "$1: the bytes"
+	access "$a" "$dir/mnt/model" || fail "$1: the bytes"
+	weightfs stats "$dir/mnt" --json | grep -q "\"store_direct\":\"$2\"" || fail "$1: $(weightfs stats "$dir/mnt")"
+	[ "$(nr read_errors "$dir/mnt")" = 0 ] || fail "$1: reads failed"
+	[ "$1" = "nothing at all" ] || [ "$(nr direct_bytes_read "$dir/mnt")" = 0 ] || fail "$1: read around it all the same"
+	[ "$1" != "nothing at all" ] || [ "$(nr direct_bytes_read "$dir/mnt")" -gt 0 ] || fail "never tried"
+	unmount "$dir/mnt"
+}
+told "nothing at all" works
+told "direct-open EINVAL" refused
+told "direct-read EINVAL" works
+told "direct-read EIO" works
+told "direct-read EOPNOTSUPP" works
