@@ -1,4 +1,7 @@
-/* tree.c - a directory tree as a list, walked breadth first so that neither depth nor path lengths are limited. */
+/* tree.c - a directory tree as a list, walked breadth first, one component at a time, so that paths may be longer than
+ * the kernel takes at once. Each path is held whole and walked from the root again for each file, which a chain of tens
+ * of thousands of directories makes quadratic: the depth has a limit.
+ */
 #include "tree.h"
 
 #include "temporary.h"
@@ -58,6 +61,15 @@ int tree_open_file(int dir_fd, const char *name)
 		return -1;
 	}
 	return fd;
+}
+
+/* Directories above an entry, to the limit. */
+static bool is_too_deep(const char *path)
+{
+	size_t depth = 0;
+	for (const char *c = path; *c && depth < TREE_MAX_DEPTH; c++)
+		depth += *c == '/';
+	return depth == TREE_MAX_DEPTH;
 }
 
 static size_t add_entry(struct tree *tree, char *path, const struct stat *st, size_t parent)
@@ -154,9 +166,14 @@ static void walk_name(const struct walk *w, size_t parent, int dir_fd, const cha
 static void walk_dir(const struct walk *w, int root_fd, size_t i)
 {
 	const char *path = w->tree->entry[i].path; /* stays where it is when the array moves */
-	int dir_fd = tree_open_dir(root_fd, path), ret;
 	char **names = NULL;
 	size_t nr = 0;
+	int dir_fd, ret;
+	if (is_too_deep(path)) {
+		w->error(w->ctx, path, ENAMETOOLONG);
+		return;
+	}
+	dir_fd = tree_open_dir(root_fd, path);
 	ret = dir_fd < 0 ? errno : read_names(dir_fd, &names, &nr);
 	if (ret)
 		w->error(w->ctx, *path ? path : ".", ret);

@@ -11,6 +11,8 @@
 #include <sys/stat.h>
 
 #define TREE_NONE SIZE_MAX
+/* What lies in more directories than this is an error of the walk (ENAMETOOLONG), for all tools alike. */
+enum { TREE_MAX_DEPTH = 2048 };
 
 struct tree_entry {
 	char *path; /* relative to the root; "" is the root itself */

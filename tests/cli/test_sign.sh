@@ -458,3 +458,15 @@ done
 mkdir "$dir/vast"
 truncate -s 8T "$dir/vast/sparse"
 expect 1 "a manifest cannot hold" weightfs sign --key "$dir/key.pem" "$dir/vast"
+
+# Nor what lies deeper than the tools walk: a message, and in bounded time.
+"$WFS_PYTHON" - "$dir/deep" <<-'END'
+	import os, sys
+	os.mkdir(sys.argv[1])
+	fd = os.open(sys.argv[1], os.O_RDONLY)
+	for _ in range(2100):
+	    os.mkdir("d", dir_fd=fd)
+	    fd, old = os.open("d", os.O_RDONLY, dir_fd=fd), fd
+	    os.close(old)
+END
+expect 1 "File name too long" weightfs sign --key "$dir/key.pem" "$dir/deep"
