@@ -177,6 +177,10 @@ $(filter-out $(FS_FUZZERS),$(FUZZERS)): %: %.o $(FUZZ_MAIN) $(BUILD)/libwfs.a
 check:
 	@tests/deps.sh check
 	@BUILD='$(BUILD)' tests/run-tests.sh $(TESTS)
+check-vm:
+	@tests/deps.sh vm
+	@$(MAKE) all
+	@BUILD='$(BUILD)' tests/vm/run.sh $(TESTS)
 lint:
 	@tests/deps.sh lint
 	@BUILD='$(BUILD)' tests/lint/lint.sh
@@ -226,6 +230,7 @@ help:
 	@echo '  demo       pack a real model, mount it, load it and compare; SRC=DIR: your own model'
 	@echo '  bench      measure reading through a mount beside its limits; BENCH_ARGS=--help'
 	@echo '  check      install what is missing, build, run all tests; TESTS="NAME...": some of them'
+	@echo '  check-vm   tests that take a kernel of their own (NFS, failing disks), in a virtual machine; TESTS="NAME..."'
 	@echo '  lint       format, static analysis, shell scripts, layers, exported symbols'
 	@echo '  fuzz       run each fuzz target for FUZZ_SECONDS=$(FUZZ_SECONDS)'
 	@echo '  tests      build the test programs without running them'
@@ -237,7 +242,7 @@ help:
 	@echo '  CFLAGS CPPFLAGS LDFLAGS (added after our own)'
 
 FORCE:
-.PHONY: all libs tests units check lint fuzz demo bench install uninstall clean help FORCE
+.PHONY: all libs tests units check check-vm lint fuzz demo bench install uninstall clean help FORCE
 .DELETE_ON_ERROR:
 # The objects of the test programs are kept.
 .SECONDARY:

@@ -82,11 +82,17 @@ const char *file_error_text(int error)
 	}
 }
 
+/* The name is opened, as NFS looks at the server then: what stat says may be half a minute old, and another client may
+ * have removed what we have locked. */
 bool file_is_named(int fd, int dir_fd, const char *name)
 {
 	struct stat open_file, named;
-	return !fstat(fd, &open_file) && !fstatat(dir_fd, name, &named, AT_SYMLINK_NOFOLLOW) &&
-	       same_inode(&open_file, &named);
+	int named_fd = openat(dir_fd, name, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
+	bool same =
+		named_fd >= 0 && !fstat(fd, &open_file) && !fstat(named_fd, &named) && same_inode(&open_file, &named);
+	if (named_fd >= 0)
+		close(named_fd);
+	return same;
 }
 
 int temp_create(struct temp_file *t, int dir_fd, const char *for_name)

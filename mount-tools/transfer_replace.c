@@ -12,14 +12,33 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <linux/magic.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/vfs.h>
 #include <unistd.h>
 
-/* Only then a read lease is refused with EAGAIN. Where leases do not exist (network file systems, files of others)
- * nobody can tell. */
+static bool is_network(int fd)
+{
+	struct statfs fs;
+	if (fstatfs(fd, &fs))
+		return false;
+	switch ((uint32_t)fs.f_type) {
+	case NFS_SUPER_MAGIC:
+	case CIFS_SUPER_MAGIC:
+	case SMB2_SUPER_MAGIC:
+		return true;
+	default:
+		return false;
+	}
+}
+
+/* Only then a read lease is refused with EAGAIN. Where leases do not exist (files of others) nobody can tell, nor where
+ * EAGAIN says that the server has not delegated the file to us (NFS 4, SMB), which it does as it likes. */
 bool has_writer(int fd)
 {
+	if (is_network(fd))
+		return false;
 	if (!fcntl(fd, F_SETLEASE, F_RDLCK)) {
 		fcntl(fd, F_SETLEASE, F_UNLCK);
 		return false;
@@ -145,6 +164,9 @@ static bool remove_source_locked(struct member *m)
 	if (!may_remove(m))
 		return false;
 	m->group->removing = true;
+	/* What is open while it is removed NFS only renames until it is closed, and other clients see that. */
+	close(m->src_fd);
+	m->src_fd = -1;
 	return !unlinkat(m->src_dir, m->name, 0) || member_failed_errno(m, "cannot remove the original", errno);
 }
 

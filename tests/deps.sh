@@ -1,5 +1,5 @@
 #!/bin/bash
-# deps.sh build|lint|fuzz|demo|check: see to it that what this target of the Makefile needs is installed.
+# deps.sh build|lint|fuzz|demo|check|vm: see to it that what this target of the Makefile needs is installed.
 #
 # Missing Debian packages are installed when root, otherwise the line to run is printed and the status is 1. Nothing
 # is asked of the network when nothing is missing. The Python environment is made by tests/venv.sh, by those who use it.
@@ -17,6 +17,9 @@ fuzz='clang-14:clang-14 libFuzzer!:libclang-rt-14-dev'
 # and of older x86 processors.
 emulated='aarch64-linux-gnu-gcc:gcc-aarch64-linux-gnu arm64-libc!:libc6-dev-arm64-cross qemu-aarch64:qemu-user'
 [ "$(uname -m)" != aarch64 ] || emulated=
+# For tests/vm: the emulator, what its kernel's packages and initramfs are made with, and what is run in it.
+vm='qemu-system-x86_64:qemu-system-x86 depmod:kmod busybox:busybox-static exportfs:nfs-kernel-server mount.nfs:nfs-common
+	rpcbind:rpcbind dmsetup:dmsetup mkfs.ext4:e2fsprogs mkfs.xfs:xfsprogs mkfs.btrfs:btrfs-progs ip:iproute2 openssl:openssl'
 check="$lint $fuzz $emulated man:man-db groff:groff-base valgrind:valgrind getfattr:attr openssl:openssl"
 
 missing()
@@ -42,8 +45,9 @@ lint) wanted="$build $lint" ;;
 fuzz) wanted="$build $fuzz" ;;
 demo) wanted="$build $python" ;;
 check) wanted="$build $python $check" ;;
+vm) wanted="$build $python $vm" ;;
 *)
-	echo "usage: deps.sh build|lint|fuzz|demo|check" >&2
+	echo "usage: deps.sh build|lint|fuzz|demo|check|vm" >&2
 	exit 2
 	;;
 esac
