@@ -34,6 +34,9 @@ int main(int argc, char **argv)
 	case WFSD_STATS:
 		ret = wfsd_stats_client(opts.mountpoint, opts.json);
 		break;
+	case WFSD_STORE:
+		ret = wfsd_store_client(opts.mountpoint);
+		break;
 	case WFSD_HELP:
 		wfsd_opts_help();
 		break;

@@ -260,6 +260,8 @@ static int parse_flag(struct wfsd_opts *o, const char *arg, const char *next, bo
 		o->foreground = true;
 	} else if (!strcmp(arg, "--stats")) {
 		o->command = WFSD_STATS;
+	} else if (!strcmp(arg, "--store")) {
+		o->command = WFSD_STORE;
 	} else if (!strcmp(arg, "--json")) {
 		o->json = true;
 	} else if (!strncmp(arg, "-o", 2)) {
@@ -295,7 +297,7 @@ static int parse_args(int argc, char **argv, struct wfsd_opts *o)
 			words[nr_words++] = arg;
 		}
 	}
-	nr_needed = o->command == WFSD_STATS ? 1 : 2;
+	nr_needed = o->command == WFSD_MOUNT ? 2 : 1;
 	if (nr_words < nr_needed)
 		return usage_error(nr_needed == 1 ? "missing mount point" : "missing store or mount point");
 	if (nr_words > nr_needed)
@@ -344,10 +346,12 @@ void wfsd_opts_help(void)
 {
 	fputs("usage: weightfsd STORE MOUNTPOINT [-f] [-o OPTION,...]\n"
 	      "       weightfsd --stats MOUNTPOINT [--json]\n"
+	      "       weightfsd --store MOUNTPOINT\n"
 	      "Show the weightfs containers below STORE under their original names, read-only.\n"
 	      "\n"
 	      "  -f                   stay in the foreground, log to stderr\n"
 	      "  --stats [--json]     print the counters of a mount\n"
+	      "  --store              pass a descriptor of its store over the socket that stdout is\n"
 	      "  --version, --help\n"
 	      "\n"
 	      "Options for -o, besides those of mount(8):\n"

@@ -9,7 +9,7 @@
 #include "log.h"
 #include "wfs.h"
 
-enum wfsd_command { WFSD_MOUNT, WFSD_STATS, WFSD_HELP, WFSD_VERSION };
+enum wfsd_command { WFSD_MOUNT, WFSD_STATS, WFSD_STORE, WFSD_HELP, WFSD_VERSION };
 
 struct wfsd_opts {
 	enum wfsd_command command;

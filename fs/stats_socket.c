@@ -1,6 +1,7 @@
 /* stats_socket.c - see stats_socket.h. */
 #include "stats_socket.h"
 #include "fs.h"
+#include "hand_over.h"
 #include "mount_check.h"
 
 #include <dirent.h>
@@ -20,6 +21,7 @@
 /* ---- where it lies --------------------------------------------------------------------------------------------- */
 
 enum { NR_PLACES = 3, CLIENT_TIMEOUT_SEC = 2, BACKLOG = 8 };
+static const char store_command[] = "store\n";
 
 /* The i-th directory to try for a user's sockets; false: there is none. */
 static bool place(unsigned i, uid_t uid, char *dir_ret, size_t room)
@@ -70,20 +72,15 @@ struct wfsd_stats_server {
 	pthread_t thread;
 };
 
-/* A client that does not read or write is given up after CLIENT_TIMEOUT_SEC. */
-static void answer(struct wfsd *d, int fd)
+static void send_stats(struct wfsd *d, int fd, bool json)
 {
-	char command[16] = "", *text = NULL;
+	char *text = NULL;
 	size_t len = 0;
-	FILE *out;
+	FILE *out = open_memstream(&text, &len);
 
-	set_timeouts(fd);
-	if (recv(fd, command, sizeof(command) - 1, 0) <= 0)
-		return;
-	out = open_memstream(&text, &len);
 	if (!out)
 		return;
-	wfsd_stats_print(d, out, !strcmp(command, "json\n"));
+	wfsd_stats_print(d, out, json);
 	if (!fclose(out))
 		for (size_t done = 0; done < len;) {
 			ssize_t n = send(fd, text + done, len - done, MSG_NOSIGNAL);
@@ -92,6 +89,31 @@ static void answer(struct wfsd *d, int fd)
 			done += (size_t)n;
 		}
 	free(text);
+}
+
+/* To those who could open it themselves if the mount did not lie over it: who has entered our directory is trusted
+ * already, and asked for his name all the same. */
+static void send_store(struct wfsd *d, int fd)
+{
+	if (wfsd_peer_is_trusted(fd)) {
+		int err = wfsd_send_fd(fd, d->root_fd);
+		if (err)
+			wfsd_log(&d->log, WFSD_INFO, "cannot hand the store over: %s", strerror(err));
+	}
+}
+
+/* A client that does not read or write is given up after CLIENT_TIMEOUT_SEC. */
+static void answer(struct wfsd *d, int fd)
+{
+	char command[16] = "";
+
+	set_timeouts(fd);
+	if (recv(fd, command, sizeof(command) - 1, 0) <= 0)
+		return;
+	if (!strcmp(command, store_command))
+		send_store(d, fd);
+	else
+		send_stats(d, fd, !strcmp(command, "json\n"));
 }
 
 static void *serve(void *arg)
@@ -309,31 +331,49 @@ pid_t wfsd_stats_server_pid(const struct wfsd_mount *m)
 	return pid;
 }
 
-int wfsd_stats_client(const char *mountpoint, int json)
+/* Sends the command. A connected socket; or -1, after a message. */
+static int ask(const char *mountpoint, const char *command)
 {
 	struct wfsd_mount m;
-	char path[PATH_MAX], buf[4096];
-	ssize_t n;
-	int fd, err;
+	char path[PATH_MAX];
 
-	err = wfsd_mount_resolve(mountpoint, path);
+	int err = wfsd_mount_resolve(mountpoint, path);
 	if (err || !wfsd_mount_of(path, &m) || !m.weightfs) {
 		fprintf(stderr, "weightfsd: %s: %s\n", mountpoint, err ? strerror(-err) : "not a weightfs mount");
-		return 1;
+		return -1;
 	}
-	fd = connect_to(&m);
+	int fd = connect_to(&m);
+	if (fd >= 0 && send(fd, command, strlen(command), MSG_NOSIGNAL) < 0) {
+		int sys_errno = errno;
+		close(fd);
+		fd = -sys_errno;
+	}
 	if (fd < 0) {
 		fprintf(stderr, "weightfsd: %s: the daemon does not answer: %s\n", mountpoint, strerror(-fd));
-		return 1;
+		return -1;
 	}
-	const char *command = json ? "json\n" : "text\n";
-	n = send(fd, command, strlen(command), MSG_NOSIGNAL);
+	return fd;
+}
+
+static void say_silent(const char *mountpoint, int fd)
+{
+	fprintf(stderr, "weightfsd: %s: the daemon, process %ld, does not answer: it is stopped or hangs\n", mountpoint,
+		(long)peer_pid(fd));
+}
+
+int wfsd_stats_client(const char *mountpoint, int json)
+{
+	char buf[4096];
+	ssize_t n;
 	size_t total = 0;
-	while (n > 0 && (n = recv(fd, buf, sizeof(buf), 0)) > 0)
+	int fd = ask(mountpoint, json ? "json\n" : "text\n");
+
+	if (fd < 0)
+		return 1;
+	while ((n = recv(fd, buf, sizeof(buf), 0)) > 0)
 		total += fwrite(buf, 1, (size_t)n, stdout);
 	if (n < 0 || !total)
-		fprintf(stderr, "weightfsd: %s: the daemon, process %ld, does not answer: it is stopped or hangs\n",
-			mountpoint, (long)peer_pid(fd));
+		say_silent(mountpoint, fd);
 	close(fd);
 	if (n < 0 || !total)
 		return 1;
@@ -341,4 +381,20 @@ int wfsd_stats_client(const char *mountpoint, int json)
 		return 0;
 	fprintf(stderr, "weightfsd: cannot write the output: %s\n", strerror(errno));
 	return 1;
+}
+
+int wfsd_store_client(const char *mountpoint)
+{
+	int fd = ask(mountpoint, store_command);
+
+	if (fd < 0)
+		return 1;
+	int store = wfsd_receive_fd(fd);
+	int err = store < 0 ? 0 : wfsd_send_fd(STDOUT_FILENO, store);
+	if (store < 0)
+		say_silent(mountpoint, fd);
+	else if (err)
+		fprintf(stderr, "weightfsd: cannot hand the store over to standard output: %s\n", strerror(err));
+	close(fd);
+	return store < 0 || err;
 }

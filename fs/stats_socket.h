@@ -2,7 +2,9 @@
  *
  * The socket lies in a directory that only its owner can enter and is named by the mount's device number, so that a
  * client finds it from the mount point alone: /run/weightfs/0-57.sock for root, else $XDG_RUNTIME_DIR/weightfs/...,
- * else /tmp/weightfs-UID/.... The client sends "json\n" or "text\n" and reads to the end.
+ * else /tmp/weightfs-UID/.... The client sends "json\n" or "text\n" and reads to the end;
+ * or "store\n", and gets a descriptor of the store's root, which the mount may cover, with one byte (unix(7),
+ * SCM_RIGHTS).
  */
 #ifndef WFSD_STATS_SOCKET_H
 #define WFSD_STATS_SOCKET_H
@@ -29,5 +31,7 @@ void wfsd_stats_server_unlink(struct wfsd_stats_server *server);
 pid_t wfsd_stats_server_pid(const struct wfsd_mount *mount);
 /* weightfsd --stats: prints to stdout. The exit status; after a failure with one line on stderr. */
 int wfsd_stats_client(const char *mountpoint, int json);
+/* weightfsd --store: passes a descriptor of the store's root over the UNIX socket that stdout is. */
+int wfsd_store_client(const char *mountpoint);
 
 #endif

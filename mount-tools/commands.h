@@ -47,5 +47,7 @@ int exec_daemon(const char **argv);
 /* The same in a process of its own. Returns its exit status; what it writes to stdout and to stderr is for the caller
  * to free. */
 int run_daemon(const char **argv, char **out_ret, char **err_ret);
+/* The same with a stdout of the caller's. */
+int run_daemon_to(int out, const char **argv, char **err_ret);
 
 #endif

@@ -83,9 +83,9 @@ static char *take_text(int fd)
 	return text;
 }
 
-int run_daemon(const char **argv, char **out_ret, char **err_ret)
+int run_daemon_to(int out, const char **argv, char **err_ret)
 {
-	int out = memfd_create("weightfs-out", MFD_CLOEXEC), err = memfd_create("weightfs-err", MFD_CLOEXEC), status;
+	int err = memfd_create("weightfs-err", MFD_CLOEXEC), status;
 	pid_t child = out < 0 || err < 0 ? -1 : fork();
 	if (child < 0) {
 		msg("cannot run the daemon: %s", strerror(errno));
@@ -101,7 +101,13 @@ int run_daemon(const char **argv, char **out_ret, char **err_ret)
 			status = -1;
 			break;
 		}
-	*out_ret = take_text(out);
 	*err_ret = take_text(err);
 	return WIFEXITED(status) ? WEXITSTATUS(status) : EXIT_FAILED;
+}
+
+int run_daemon(const char **argv, char **out_ret, char **err_ret)
+{
+	int out = memfd_create("weightfs-out", MFD_CLOEXEC), status = run_daemon_to(out, argv, err_ret);
+	*out_ret = take_text(out);
+	return status;
 }

@@ -1,50 +1,63 @@
 /* store_behind.c - see store_behind.h. A store is mostly mounted over itself: no path leads to it then, but its daemon
- * holds it open, and /proc shows that to root. */
+ * holds it open, and hands that to its own user and to root. */
 #include "store_behind.h"
 #include "commands.h"
 #include "json_in.h"
 #include "mounted.h"
 
-#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/socket.h>
 #include <unistd.h>
 
-/* Open the directory that the process holds open under this path. */
-static int open_held(long pid, const char *path)
+/* The descriptor that came with a byte over the socket, or -1. */
+static int receive_fd(int socket)
 {
-	char *fds = xasprintf("/proc/%ld/fd", pid), link[PATH_MAX];
-	DIR *dir = opendir(fds);
-	const struct dirent *d;
+	char byte;
+	union {
+		struct cmsghdr header; /* for its alignment */
+		char room[CMSG_SPACE(sizeof(int))];
+	} control;
+	struct iovec part = {&byte, 1};
+	struct msghdr m = {
+		.msg_iov = &part, .msg_iovlen = 1, .msg_control = control.room, .msg_controllen = sizeof(control.room)};
+	const struct cmsghdr *c;
 	int fd = -1;
-	/* cppcheck-suppress readdirCalled ; no other thread has this stream */
-	while (dir && fd < 0 && (d = readdir(dir))) {
-		ssize_t len = readlinkat(dirfd(dir), d->d_name, link, sizeof(link) - 1);
-		if (len <= 0)
-			continue;
-		link[len] = '\0';
-		if (!strcmp(link, path))
-			fd = openat(dirfd(dir), d->d_name, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-		if (fd >= 0 && in_weightfs_mount(fd)) {
-			close(fd);
-			fd = -1;
-		}
-	}
-	if (dir)
-		closedir(dir);
-	free(fds);
+	if (recvmsg(socket, &m, MSG_CMSG_CLOEXEC | MSG_DONTWAIT) != 1)
+		return -1;
+	c = CMSG_FIRSTHDR(&m);
+	if (c && c->cmsg_level == SOL_SOCKET && c->cmsg_type == SCM_RIGHTS && c->cmsg_len == CMSG_LEN(sizeof(fd)))
+		memcpy(&fd, CMSG_DATA(c), sizeof(fd));
 	return fd;
 }
 
-static int open_store(long pid, const char *path)
+/* The store's directory from the daemon, or -1. */
+static int be_given(const char *point)
 {
-	int fd = pid > 0 ? open_held(pid, path) : -1;
-	if (fd >= 0)
-		return fd;
-	fd = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	const char *argv[] = {NULL, "--store", "--", point, NULL};
+	char *said;
+	int ends[2], fd = -1;
+	if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends))
+		return -1;
+	if (run_daemon_to(ends[1], argv, &said) == EXIT_OK)
+		fd = receive_fd(ends[0]);
+	close(ends[0]);
+	close(ends[1]);
+	free(said);
+	return fd;
+}
+
+/* What the daemon gives, else what its path leads to; -1 with an errno. */
+static int open_store(const char *point, const char *path)
+{
+	int held = be_given(point);
+	/* A position of its own: the descriptor shares the daemon's. */
+	int fd = held < 0 ? open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC)
+			  : openat(held, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	if (held >= 0)
+		close(held);
 	if (fd >= 0 && in_weightfs_mount(fd)) {
 		close(fd);
 		fd = -1;
@@ -54,7 +67,7 @@ static int open_store(long pid, const char *path)
 }
 
 /* Ask the daemon what it shows and who it is. */
-static char *ask_daemon(const char *point, char **store_ret, long *pid_ret)
+static char *ask_daemon(const char *point, char **store_ret)
 {
 	const char *argv[] = {NULL, "--stats", "--json", "--", point, NULL};
 	char *text, *said, *why = NULL;
@@ -65,7 +78,6 @@ static char *ask_daemon(const char *point, char **store_ret, long *pid_ret)
 				said);
 	} else {
 		*store_ret = json_text(json_member(text, "store"));
-		*pid_ret = (long)json_number_or(json_member(text, "pid"), 0);
 	}
 	free(text);
 	free(said);
@@ -78,18 +90,20 @@ char *store_behind_find(const char *path, struct store_behind *behind_ret)
 	struct mounted mount = {0};
 	char *real = realpath(path, NULL), *why = NULL;
 	size_t len;
-	long pid = 0;
 	*b = (struct store_behind){.fd = -1};
 	if (!real || mounted_find(real, true, &mount) || !mounted_is_weightfs(&mount)) {
 		why = xasprintf("a weightfs is mounted there, and cannot be found: unmount it first");
 		goto out;
 	}
-	why = ask_daemon(mount.point, &b->store, &pid);
+	why = ask_daemon(mount.point, &b->store);
 	if (why)
 		goto out;
-	b->fd = open_store(pid, b->store);
+	b->fd = open_store(mount.point, b->store);
 	if (b->fd < 0) {
-		why = xasprintf("its store %s is covered by the mount: do this as root, or unmount it first", b->store);
+		why = xasprintf("its store %s is covered by the mount, and its daemon does not hand it over: do this "
+				"as the user who mounted "
+				"it or as root, or unmount it first",
+				b->store);
 		store_behind_free(b);
 		goto out;
 	}
