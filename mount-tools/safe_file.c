@@ -77,6 +77,10 @@ const char *file_error_text(int error)
 		return "changed or was replaced meanwhile";
 	case NAME_BUSY:
 		return "another weightfs is at work on it";
+	case NAME_LOCKED:
+		return "a lock of another user's weightfs lies beside it, .NAME.weightfs-XXXXXX.tmp: remove that when "
+		       "no "
+		       "run of theirs is left";
 	default:
 		return strerror(error);
 	}
@@ -123,7 +127,9 @@ int name_lock(struct temp_file *lock, int dir_fd, const char *name)
 		int ret;
 		lock->fd = openat(dir_fd, lock->name, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK, 0600);
 		if (lock->fd < 0)
-			return errno;
+			return errno == EACCES && !faccessat(dir_fd, lock->name, F_OK, AT_SYMLINK_NOFOLLOW)
+				       ? NAME_LOCKED
+				       : errno;
 		ret = lock_file(lock->fd, F_WRLCK);
 		/* Its last holder removes it: then what we have locked is nobody's. */
 		if (ret != EAGAIN && file_is_named(lock->fd, dir_fd, lock->name))

@@ -13,7 +13,7 @@
 #include <sys/stat.h>
 
 /* What is no errno, but returned beside them. Those of the system keep their own meaning: ESTALE is that of NFS. */
-enum file_error { FILE_CHANGED = -1, NAME_BUSY = -2 };
+enum file_error { FILE_CHANGED = -1, NAME_BUSY = -2, NAME_LOCKED = -3 };
 /* The text of both. */
 const char *file_error_text(int error);
 
@@ -35,7 +35,8 @@ int temp_publish(struct temp_file *t, const char *name, bool replace) MUST_CHECK
 void temp_discard(struct temp_file *t);
 
 /* Lock a name in a directory, which need not exist: whoever replaces or removes a file because another one stands for
- * it holds the lock of both from the last look at them on. NAME_BUSY: another run has held it for a second.
+ * it holds the lock of both from the last look at them on. NAME_BUSY: another run has held it for a second;
+ * NAME_LOCKED: the lock is another user's, whose run may be dead.
  * temp_discard() gives it back. A file system without locks gives it to everyone. */
 int name_lock(struct temp_file *lock, int dir_fd, const char *name) MUST_CHECK;
 

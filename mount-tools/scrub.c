@@ -75,12 +75,25 @@ static bool state_failed(const char *file, const char *why)
 	return false;
 }
 
+/* What killed runs have left beside the state. */
+static void clean_beside(const char *file)
+{
+	char *dir = path_dirname(file);
+	int dir_fd = open(dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	if (dir_fd >= 0) {
+		temp_clean(dir_fd);
+		close(dir_fd);
+	}
+	free(dir);
+}
+
 bool scrub_state_read(const char *file, char **last_ret)
 {
 	int fd = open(file, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
 	const size_t start = sizeof(state_line) - 1;
 	char *text;
 	ssize_t len;
+	clean_beside(file);
 	*last_ret = NULL;
 	if (fd < 0)
 		return errno == ENOENT || state_failed(file, strerror(errno));

@@ -99,6 +99,12 @@ json 'd["totals"]["error"] == 1 and d["totals"]["left"] == 1 and d["totals"]["se
 [ "$(tail -n 1 state)" = long/b.wfs ] || fail "the state behind a container that was given up"
 rm state
 
+# What a killed run has left beside the state goes.
+echo half >.state.weightfs-a1B2c3.tmp
+ok weightfs scrub store --state state
+no_temporaries .
+rm -f state
+
 # Never somebody else's file.
 cp model other
 expect 1 "other: is not a state of weightfs scrub" weightfs scrub store --state other

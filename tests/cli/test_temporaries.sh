@@ -57,3 +57,31 @@ grep -q "another weightfs is at work here" "$err" || fail "a live run is not not
 [ -e "$dir/locked/model.wfs" ] || fail "not packed beside a live run"
 ok weightfs pack --in-place "$dir/locked"
 no_temporaries "$dir/locked"
+
+# The lock that another user's dead run has left on a name (mount-tools/safe_file.c, lock_name) is told, and what to do.
+[ "$(id -u)" = 0 ] && command -v setpriv >/dev/null || skip "needs root to be two users"
+mkdir "$dir/shared"
+weights "$dir/shared/model"
+lock=$("$WFS_PYTHON" - model <<-'END'
+	import string, sys
+	hash, chars = 0xCBF29CE484222325, string.ascii_letters + string.digits
+	for byte in sys.argv[1].encode():
+	    hash = (hash ^ byte) * 0x100000001B3 % 2**64
+	text = ""
+	for _ in range(6):
+	    hash, at = divmod(hash, len(chars))
+	    text += chars[at]
+	print(f".{sys.argv[1]}.weightfs-{text}.tmp")
+END
+)
+(umask 077 && : >"$dir/shared/$lock")
+chmod 755 "$dir"
+chown 65534 "$dir/shared" "$dir/shared/model"
+as_other=(setpriv --reuid=65534 --regid=65534 --clear-groups)
+"${as_other[@]}" test -x "$WFS_BIN/weightfs" || skip "another user cannot reach $WFS_BIN"
+expect 1 "model: cannot lock its name: a lock of another user's weightfs lies beside it, .NAME.weightfs-XXXXXX.tmp: remove" \
+	"${as_other[@]}" "$WFS_BIN/weightfs" pack --in-place "$dir/shared"
+[ -e "$dir/shared/model" ] || fail "packed in spite of a lock"
+rm "$dir/shared/$lock"
+ok "${as_other[@]}" "$WFS_BIN/weightfs" pack --in-place "$dir/shared"
+no_temporaries "$dir/shared"
