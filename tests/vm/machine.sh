@@ -6,7 +6,7 @@
 # network. The kernel's package is unpacked below $BUILD/vm and not installed. It is emulated, some ten times slower than
 # this machine; VM_ACCEL=kvm is faster where /dev/kvm works.
 #
-# In the environment: BUILD, WFS_BIN, WFS_PYTHON, LIMIT_SECONDS (of the whole run; the machine is killed then).
+# In the environment: BUILD, WFS_*, which go in, too, and LIMIT_SECONDS (of the whole run; the machine is killed then).
 set -eu
 cd "$(dirname "$0")/../.."
 vm=$(realpath -m "${BUILD:-build}/vm")
@@ -18,8 +18,13 @@ unpack_kernel()
 	local package version module
 	rm -rf "$vm/kernel"
 	mkdir -p "$vm/kernel/root"
-	package=$(apt-cache depends --important linux-image-amd64 | sed -n 's/.*Depends: \(linux-image-[0-9][^ ]*\)/\1/p' | head -n 1)
-	(cd "$vm/kernel" && apt-get download -q "$package" >/dev/null && dpkg-deb -x "$package"_*.deb root && rm -- *.deb)
+	package=$(apt-cache depends --important linux-image-amd64 | sed -n 's/.*Depends: \(linux-image-[0-9]\)/\1/p' | head -n 1)
+	(
+		cd "$vm/kernel"
+		apt-get download -q -o APT::Sandbox::User=root "$package" >/dev/null
+		dpkg-deb -x "$package"_*.deb root
+		rm -- *.deb
+	)
 	version=${package#linux-image-}
 	depmod -b "$vm/kernel/root" "$version"
 	mkdir -p "$vm/kernel/initramfs/bin"
@@ -43,8 +48,8 @@ trap 'rm -rf "$run"' EXIT
 truncate -s "${disk_mib}M" "$run/vda" "$run/vdb"
 # What is to run there: the kernel's command line is no place for quoting.
 {
-	declare -p BUILD WFS_BIN WFS_PYTHON 2>/dev/null || true
-	printf 'export BUILD WFS_BIN WFS_PYTHON\ncd %q\n' "$PWD"
+	declare -p BUILD "${!WFS_@}"
+	printf 'cd %q\n' "$PWD"
 	printf 'modules=%q\n' "$vm/kernel/root"
 	printf 'set --'
 	printf ' %q' "$@"
@@ -53,7 +58,7 @@ truncate -s "${disk_mib}M" "$run/vda" "$run/vdb"
 read -ra accel <<<"-accel tcg,thread=multi -cpu max"
 [ "${VM_ACCEL-}" != kvm ] || accel=(-accel kvm -cpu host)
 status=0
-timeout --foreground -k 5 "${LIMIT_SECONDS:-600}" qemu-system-x86_64 "${accel[@]}" -M q35 -m "$memory_mib" -smp 2 \
+timeout --foreground -k 5 "${LIMIT_SECONDS:-900}" qemu-system-x86_64 "${accel[@]}" -M q35 -m "$memory_mib" -smp 2 \
 	-nodefaults -no-user-config -display none -no-reboot -serial stdio \
 	-kernel "$vm/kernel/vmlinuz" -initrd "$vm/kernel/initramfs.cpio" \
 	-append "console=ttyS0 quiet loglevel=1 panic=-1 what=$run/what" \
