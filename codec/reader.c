@@ -6,6 +6,8 @@
 #include "container.h"
 #include "file_io.h"
 
+#include <errno.h>
+#include <fcntl.h>
 #include <stdlib.h>
 
 /* ---- look-ups ---- */
@@ -156,12 +158,25 @@ static u64 first_cut_block(const struct wfs_reader *r, u64 first, u64 last, u64 
 	return first;
 }
 
+/* Read once more what could not be read. XFS caches up to 2 MiB in one piece, of which no byte can be had when one
+ * sector is bad: let it go, and have single pages from now on. */
+static int pread_by_pages(int fd, void *buf, size_t len, u64 off, size_t *got_ret)
+{
+	const u64 around = 2 << 20, from = off - WFS_MIN(off, around);
+
+	(void)posix_fadvise(fd, (off_t)from, (off_t)(off - from + len + around), POSIX_FADV_DONTNEED);
+	(void)posix_fadvise(fd, 0, 0, POSIX_FADV_RANDOM);
+	return wfs_pread_full(fd, buf, len, off, got_ret);
+}
+
 enum wfs_status wfs_block_load(const struct wfs_reader *reader, const struct wfs_block *first,
 			       const struct wfs_block *last, void *comp, struct wfs_error *err)
 {
 	size_t got, len = (size_t)(last->comp_off + last->comp_len - first->comp_off);
 	int sys_errno = wfs_pread_full(reader->fd, comp, len, first->comp_off, &got);
 
+	if (sys_errno == EIO)
+		sys_errno = pread_by_pages(reader->fd, comp, len, first->comp_off, &got);
 	if (sys_errno) {
 		wfs_fail_io(err, sys_errno, "cannot read a block");
 		if (err)

@@ -65,7 +65,7 @@ timeout --foreground -k 5 "${LIMIT_SECONDS:-900}" qemu-system-x86_64 "${accel[@]
 	-fsdev "local,id=root,path=/,security_model=none,readonly=on,multidevs=remap" \
 	-device virtio-9p-pci,fsdev=root,mount_tag=root \
 	-drive "file=$run/vda,format=raw,if=virtio,cache=unsafe" -drive "file=$run/vdb,format=raw,if=virtio,cache=unsafe" \
-	</dev/null | tr -d '\r' | tee "$run/console" | sed '/^VM-STATUS /d' || status=$?
+	</dev/null | sed -u 's/\r$//' | tee "$run/console" | sed -u '/^VM-STATUS /d' || status=$?
 ended=$(sed -n 's/^VM-STATUS //p' "$run/console" | tail -n 1)
 [ -n "$ended" ] || { echo "FAIL the machine did not come to its end (status $status)" >&2; exit 1; }
 exit "$ended"

@@ -1,8 +1,8 @@
-"""two_clients.py SERVED HERE THERE TREES ROUNDS [SEED]: two NFS clients pack and unpack in place over one tree.
+"""two_clients.py SERVED HERE THERE TREES ROUNDS [SEED]: two NFS clients pack and unpack one tree in place.
 
 HERE and THERE are the directory SERVED, as the two clients have it mounted. Each run is stopped at some step, or
-killed there, while the other goes on (tests/cli/faults.c); whatever the order, no file is lost or wrong, nobody waits for ever,
-and one more run finishes the work. Of files that were removed while they were open (.nfsXXXX) none stays."""
+killed there, while the other goes on (tests/cli/faults.c); whatever the order, no file is lost or wrong, nobody waits
+for ever, and one more run finishes the work. Of files that were removed while they were open (.nfsXXXX) none stays."""
 import os
 import random
 import subprocess
