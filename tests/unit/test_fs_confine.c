@@ -174,7 +174,7 @@ static void check_calls(void)
 	CHECK(last_errno(execve(program, argv, env)) == EPERM);
 	CHECK(last_errno(socket(AF_INET, SOCK_STREAM, 0)) == EAFNOSUPPORT);
 	CHECK(last_errno(socket(AF_NETLINK, SOCK_RAW, 0)) == EAFNOSUPPORT);
-	CHECK(last_errno(setuid(getuid())) == EPERM);
+	CHECK(last_errno(syscall(SYS_setuid, getuid())) == EPERM); /* libc would ask every thread */
 	CHECK(last_errno(kill(getppid(), 0)) == EPERM);
 	CHECK(last_errno(kill(getpid(), 0)) == 0);
 	CHECK(last_errno(unshare(CLONE_NEWUSER)) == EPERM);
@@ -278,10 +278,12 @@ static void check_allowed(void)
 	CHECK(!pthread_create(&thread, NULL, in_thread, NULL));
 	CHECK(!pthread_join(thread, NULL));
 	CHECK(!socketpair(AF_UNIX, SOCK_STREAM, 0, ends));
-	CHECK(!pthread_create(&thread, NULL, wait_for_ever, &ends[0]));
-	CHECK(!pthread_cancel(thread));
-	void *ret;
-	CHECK(!pthread_join(thread, &ret) && ret == PTHREAD_CANCELED);
+	if (!SANITIZED) { /* clang's lose track of a stack that is unwound so */
+		void *ret;
+		CHECK(!pthread_create(&thread, NULL, wait_for_ever, &ends[0]));
+		CHECK(!pthread_cancel(thread));
+		CHECK(!pthread_join(thread, &ret) && ret == PTHREAD_CANCELED);
+	}
 	close(ends[0]);
 	close(ends[1]);
 }

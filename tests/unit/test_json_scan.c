@@ -27,7 +27,7 @@ static void render(const char *bytes, size_t len, bool skip, char *out, size_t o
 	wfs_json_init(json, text_pread, &text, 0, len);
 	out[0] = 0;
 	while (wfs_json_next(json, &token) != WFS_JSON_END && token.kind != WFS_JSON_FAIL) {
-		const char *string = json->text + token.text_off;
+		const char *string = json->text ? json->text + token.text_off : "";
 		bool opens = token.kind == WFS_JSON_OBJECT || token.kind == WFS_JSON_ARRAY;
 		if (skip && opens && json->depth > 1) {
 			size_t mark = json->text_len;
