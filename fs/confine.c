@@ -6,8 +6,10 @@
  * what to do then. What is forbidden fails with an error, for it is better to serve on than to die.
  *
  * Forbidden is what starts programs or processes, changes identities, mounts or owners, reaches other processes, the
- * network or the kernel's configuration, and what gets around all this: io_uring, which the filter does not see, and
- * open_by_handle_at, with which CAP_DAC_READ_SEARCH opens files anywhere.
+ * network or the kernel's configuration, and what gets around all this: io_uring, which the filter does not see,
+ * open_by_handle_at, with which CAP_DAC_READ_SEARCH opens files anywhere, commands that change a file or remove a
+ * subvolume through a descriptor that only reads, of which Landlock knows nothing, and local sockets that make
+ * connections: at the other end sit those who start programs for whoever is root. Logs and READY=1 are datagrams.
  */
 #include "confine.h"
 #include "landlock.h"
@@ -91,7 +93,7 @@ enum {
 };
 
 /* The architectures differ in which of the older ones they have. */
-static const unsigned short forbidden[] = {
+static const uint32_t forbidden[] = {
 	SYS_execve,
 	SYS_execveat,
 	SYS_process_vm_readv,
@@ -176,6 +178,23 @@ static const unsigned short forbidden[] = {
 	SYS_lookup_dcookie,
 	SYS_nfsservctl,
 	SYS_personality,
+	SYS_setpriority,
+	SYS_ioprio_set,
+	SYS_shmget,
+	SYS_shmat,
+	SYS_shmctl,
+	SYS_semget,
+	SYS_semctl,
+	SYS_semop,
+	SYS_semtimedop,
+	SYS_msgget,
+	SYS_msgctl,
+	SYS_msgsnd,
+	SYS_msgrcv,
+	SYS_mq_open,
+	SYS_mq_unlink,
+	SYS_fanotify_init,
+	SYS_mkdirat,
 #ifdef SYS_kexec_file_load
 	SYS_kexec_file_load,
 #endif
@@ -189,6 +208,8 @@ static const unsigned short forbidden[] = {
 	SYS_link,
 	SYS_symlink,
 	SYS_mknod,
+	SYS_mkdir,
+	SYS_rmdir,
 	SYS_rename,
 	SYS_utime,
 	SYS_utimes,
@@ -202,7 +223,7 @@ static const unsigned short forbidden[] = {
 };
 
 /* Starting a process, and tracing one. */
-static const unsigned short forbidden_unless_sanitized[] = {
+static const uint32_t forbidden_unless_sanitized[] = {
 	SYS_ptrace,
 #ifdef SYS_fork
 	SYS_fork,
@@ -210,9 +231,18 @@ static const unsigned short forbidden_unless_sanitized[] = {
 #endif
 };
 
+/* Their first argument names a process: 0, the one that calls. */
+static const uint32_t of_ourselves[] = {
+	SYS_prlimit64, SYS_sched_setscheduler, SYS_sched_setparam, SYS_sched_setattr, SYS_sched_setaffinity,
+};
+
 /* Text typed into the terminal of whoever started us, or pasted; signals sent to others by way of a file. */
 static const uint32_t forbidden_ioctls[] = {TIOCSTI, TIOCLINUX, FIOSETOWN, SIOCSPGRP};
+/* All of a kind: of file systems (flags, fs-verity, encryption, versions; XFS, freezing; btrfs and its subvolumes). */
+#define IOCTL_KIND(type) ((uint32_t)(type) << _IOC_TYPESHIFT)
+static const uint32_t forbidden_ioctl_kinds[] = {IOCTL_KIND('f'), IOCTL_KIND('v'), IOCTL_KIND('X'), IOCTL_KIND(0x94)};
 static const uint32_t forbidden_fcntls[] = {F_SETOWN, F_SETOWN_EX, F_SETSIG};
+#define NR_OF(array) (sizeof(array) / sizeof((array)[0]))
 
 struct filter {
 	struct sock_filter code[MAX_FILTER];
@@ -243,10 +273,11 @@ static struct sock_filter unless(unsigned short comparison, uint32_t value, uint
 	return (struct sock_filter)BPF_JUMP(BPF_JMP | comparison | BPF_K, value, 0, skip);
 }
 
-static void forbid(struct filter *f, const unsigned short *numbers, size_t nr)
+/* What was loaded last is none of these. */
+static void forbid(struct filter *f, const uint32_t *values, size_t nr)
 {
 	for (size_t i = 0; i < nr; i++) {
-		add(f, unless(BPF_JEQ, numbers[i], 1));
+		add(f, unless(BPF_JEQ, values[i], 1));
 		add(f, answer(EPERM));
 	}
 }
@@ -256,25 +287,52 @@ static struct sock_filter load_argument(unsigned i)
 	return load(offsetof(struct seccomp_data, args) + i * sizeof(uint64_t)); /* its lower half */
 }
 
-/* The call is refused with err unless its i-th argument is value. */
-static void demand(struct filter *f, uint32_t number, unsigned i, uint32_t value, int err)
+/* The call is refused unless its first argument is value. */
+static void demand(struct filter *f, uint32_t number, uint32_t value)
 {
 	add(f, unless(BPF_JEQ, number, 4));
-	add(f, load_argument(i));
+	add(f, load_argument(0));
 	add(f, unless(BPF_JEQ, value, 1));
 	add(f, answer(0));
-	add(f, answer(err));
+	add(f, answer(EPERM));
 }
 
-/* The call is refused when its second argument, a command, is one of these. */
-static void forbid_commands(struct filter *f, uint32_t number, const uint32_t *commands, uint8_t nr)
+static struct sock_filter mask(uint32_t bits)
 {
-	add(f, unless(BPF_JEQ, number, (uint8_t)(2 * nr + 2)));
+	return (struct sock_filter)BPF_STMT(BPF_ALU | BPF_AND | BPF_K, bits);
+}
+
+/* Local sockets that send datagrams are all that is left. */
+static void forbid_sockets(struct filter *f)
+{
+	const uint32_t without_flags = ~(uint32_t)(SOCK_CLOEXEC | SOCK_NONBLOCK);
+
+	add(f, unless(BPF_JEQ, SYS_socket, 8));
+	add(f, load_argument(0));
+	add(f, unless(BPF_JEQ, AF_UNIX, 5));
 	add(f, load_argument(1));
-	for (uint8_t i = 0; i < nr; i++) {
-		add(f, unless(BPF_JEQ, commands[i], 1));
-		add(f, answer(EPERM));
-	}
+	add(f, mask(without_flags));
+	add(f, unless(BPF_JEQ, SOCK_DGRAM, 1));
+	add(f, answer(0));
+	add(f, answer(EPERM));
+	add(f, answer(EAFNOSUPPORT));
+}
+
+/* The commands that are the second arguments of these calls. */
+static void forbid_commands(struct filter *f)
+{
+	const size_t nr_fcntls = NR_OF(forbidden_fcntls), nr_ioctls = NR_OF(forbidden_ioctls),
+		     nr_kinds = NR_OF(forbidden_ioctl_kinds);
+
+	add(f, unless(BPF_JEQ, SYS_fcntl, (uint8_t)(2 * nr_fcntls + 2)));
+	add(f, load_argument(1));
+	forbid(f, forbidden_fcntls, nr_fcntls);
+	add(f, answer(0));
+	add(f, unless(BPF_JEQ, SYS_ioctl, (uint8_t)(2 * (nr_ioctls + nr_kinds) + 3)));
+	add(f, load_argument(1));
+	forbid(f, forbidden_ioctls, nr_ioctls);
+	add(f, mask((uint32_t)_IOC_TYPEMASK << _IOC_TYPESHIFT));
+	forbid(f, forbidden_ioctl_kinds, nr_kinds);
 	add(f, answer(0));
 }
 
@@ -286,16 +344,15 @@ static void filter_make(struct filter *f)
 	add(f, load(offsetof(struct seccomp_data, nr)));
 	add(f, unless(BPF_JGT, LAST_KNOWN, 1));
 	add(f, answer(ENOSYS));
-	forbid(f, forbidden, sizeof(forbidden) / sizeof(forbidden[0]));
-	demand(f, SYS_socket, 0, AF_UNIX, EAFNOSUPPORT);
-	demand(f, SYS_kill, 0, (uint32_t)getpid(), EPERM);
-	demand(f, SYS_tgkill, 0, (uint32_t)getpid(), EPERM);
-	demand(f, SYS_prlimit64, 0, 0, EPERM); /* 0: ourselves */
-	forbid_commands(f, SYS_ioctl, forbidden_ioctls, sizeof(forbidden_ioctls) / sizeof(forbidden_ioctls[0]));
-	forbid_commands(f, SYS_fcntl, forbidden_fcntls, sizeof(forbidden_fcntls) / sizeof(forbidden_fcntls[0]));
+	forbid(f, forbidden, NR_OF(forbidden));
+	forbid_sockets(f);
+	demand(f, SYS_kill, (uint32_t)getpid());
+	demand(f, SYS_tgkill, (uint32_t)getpid());
+	for (size_t i = 0; i < NR_OF(of_ourselves); i++)
+		demand(f, of_ourselves[i], 0);
+	forbid_commands(f);
 	if (!SANITIZED) {
-		forbid(f, forbidden_unless_sanitized,
-		       sizeof(forbidden_unless_sanitized) / sizeof(forbidden_unless_sanitized[0]));
+		forbid(f, forbidden_unless_sanitized, NR_OF(forbidden_unless_sanitized));
 		/* Threads only. clone3 keeps its flags where a filter cannot look; libc then takes clone. */
 		add(f, unless(BPF_JEQ, SYS_clone3, 1));
 		add(f, answer(ENOSYS));

@@ -51,6 +51,7 @@ struct wfsd_tree;
 struct wfsd_files;
 struct wfsd_heads;
 struct wfsd_fetch;
+struct wfsd_stats_server;
 struct wfsd_ahead;
 struct wfsd_requests;
 struct wfsd_signed;
@@ -79,6 +80,7 @@ struct wfsd {
 	struct wfsd_heads *heads;
 	struct wfsd_cache *cache;
 	struct wfsd_fetch *fetch;
+	struct wfsd_stats_server *stats_server;
 	struct wfsd_ahead *ahead;
 	struct wfsd_requests *requests;
 	struct wfsd_stats stats;

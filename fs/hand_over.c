@@ -32,8 +32,10 @@ int wfsd_receive_fd(int socket)
 	char byte;
 	union control control;
 	struct iovec part = {&byte, 1};
-	struct msghdr m = {
-		.msg_iov = &part, .msg_iovlen = 1, .msg_control = control.room, .msg_controllen = sizeof(control.room)};
+	struct msghdr m = {.msg_iov = &part,
+			   .msg_iovlen = 1,
+			   .msg_control = control.room,
+			   .msg_controllen = CMSG_LEN(sizeof(int))};
 	int fd = -1;
 
 	if (recvmsg(socket, &m, MSG_CMSG_CLOEXEC) != 1)

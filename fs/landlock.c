@@ -8,8 +8,10 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <linux/landlock.h>
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <stdlib.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
@@ -24,15 +26,20 @@
 #define LANDLOCK_ACCESS_FS_IOCTL_DEV (1ULL << 15)
 #endif
 
-static const uint64_t of_sockets = LANDLOCK_ACCESS_FS_MAKE_SOCK | LANDLOCK_ACCESS_FS_REMOVE_FILE;
+/* struct landlock_ruleset_attr as of Linux 6.12. Older kernels know the beginning, and take zeros for the rest. */
+struct ruleset {
+	uint64_t fs;
+	uint64_t net;	 /* 1: bind, 2: connect, of TCP */
+	uint64_t scoped; /* to us and what we start: 1: connections to abstract UNIX sockets, 2: signals */
+};
 
 /* The rights to change something that this version of Landlock knows. */
 static uint64_t changing(long abi)
 {
-	uint64_t rights = of_sockets | LANDLOCK_ACCESS_FS_EXECUTE | LANDLOCK_ACCESS_FS_WRITE_FILE |
-			  LANDLOCK_ACCESS_FS_REMOVE_DIR | LANDLOCK_ACCESS_FS_MAKE_CHAR | LANDLOCK_ACCESS_FS_MAKE_DIR |
-			  LANDLOCK_ACCESS_FS_MAKE_REG | LANDLOCK_ACCESS_FS_MAKE_FIFO | LANDLOCK_ACCESS_FS_MAKE_BLOCK |
-			  LANDLOCK_ACCESS_FS_MAKE_SYM;
+	uint64_t rights = LANDLOCK_ACCESS_FS_EXECUTE | LANDLOCK_ACCESS_FS_WRITE_FILE | LANDLOCK_ACCESS_FS_REMOVE_FILE |
+			  LANDLOCK_ACCESS_FS_REMOVE_DIR | LANDLOCK_ACCESS_FS_MAKE_SOCK | LANDLOCK_ACCESS_FS_MAKE_CHAR |
+			  LANDLOCK_ACCESS_FS_MAKE_DIR | LANDLOCK_ACCESS_FS_MAKE_REG | LANDLOCK_ACCESS_FS_MAKE_FIFO |
+			  LANDLOCK_ACCESS_FS_MAKE_BLOCK | LANDLOCK_ACCESS_FS_MAKE_SYM;
 	if (abi >= 2)
 		rights |= LANDLOCK_ACCESS_FS_REFER;
 	if (abi >= 3)
@@ -55,15 +62,25 @@ static int allow(int rules, const char *path, uint64_t rights)
 	return err;
 }
 
+/* systemd(1) may wait for READY=1 at such a socket. */
+static bool is_notified_abstractly(void)
+{
+	const char *path = getenv("NOTIFY_SOCKET");
+	return path && path[0] == '@';
+}
+
 int wfsd_landlock(const char *socket_dir)
 {
 	long abi = syscall(SYS_landlock_create_ruleset, NULL, 0, LANDLOCK_CREATE_RULESET_VERSION);
 	if (abi < 0)
 		return errno;
-	/* The first member is all that there was at first; the kernel takes the rest for zeros. */
-	uint64_t handled = changing(abi),
-		 on_files = handled & (LANDLOCK_ACCESS_FS_WRITE_FILE | LANDLOCK_ACCESS_FS_TRUNCATE |
-				       LANDLOCK_ACCESS_FS_IOCTL_DEV);
+	struct ruleset handled = {.fs = changing(abi)};
+	if (abi >= 4)
+		handled.net = 1 | 2;
+	if (abi >= 6)
+		handled.scoped = 2 | (is_notified_abstractly() ? 0 : 1);
+	uint64_t on_files = handled.fs & (LANDLOCK_ACCESS_FS_WRITE_FILE | LANDLOCK_ACCESS_FS_TRUNCATE |
+					  LANDLOCK_ACCESS_FS_IOCTL_DEV);
 	int rules = (int)syscall(SYS_landlock_create_ruleset, &handled, sizeof(handled), 0);
 	if (rules < 0)
 		return errno;
@@ -71,7 +88,7 @@ int wfsd_landlock(const char *socket_dir)
 	if (!err)
 		err = allow(rules, "/dev/null", on_files);
 	if (!err && socket_dir)
-		err = allow(rules, socket_dir, of_sockets);
+		err = allow(rules, socket_dir, LANDLOCK_ACCESS_FS_REMOVE_FILE);
 	if (!err && syscall(SYS_landlock_restrict_self, rules, 0))
 		err = errno;
 	close(rules);

@@ -3,10 +3,10 @@
  *   parent                child (in the foreground: the only one)    keeper
  *   checks, opens the store
  *   fork  -------------->  fork ----------------------------------->  waits for orders, or for our end
- *   waits                  mount, answer INIT, tune: what takes rights
+ *   waits                  mount, answer INIT, tune, make the statistics socket: what takes rights
  *                          give up all rights, start threads; the loop runs in its own thread
  *                          stat of the mount point returns: the kernel is answered
- *      <-- ready pipe ---  statistics socket, let go of the terminal, READY=1
+ *      <-- ready pipe ---  statistics are answered, let go of the terminal, READY=1
  *   exits 0                the main thread waits for signals
  *
  * SIGTERM and SIGINT: no new requests, those at work are finished, then the mount is taken away lazily, also with files
@@ -49,7 +49,6 @@ enum { AHEAD_EXTRA_THREADS = 3 };
 struct serving {
 	struct wfsd *d;
 	struct wfsd_session session;
-	struct wfsd_stats_server *stats_server;
 	pthread_t loop;
 	atomic_bool loop_ended; /* then ENDED comes; without it that signal is somebody else's */
 	int loop_ret;
@@ -232,7 +231,7 @@ static bool become_ready(struct serving *s)
 		wfsd_log(&d->log, WFSD_ERROR, "%s: the mount does not answer", d->mount_path);
 		return false;
 	}
-	s->stats_server = wfsd_stats_server_new(d);
+	wfsd_stats_server_start(d->stats_server);
 	let_go(s);
 	wfsd_log(&d->log, WFSD_INFO, "%s: serving %s, decoder %s, %u thread%s", d->mount_path, d->store_path,
 		 wfs_cpu_name(d->cpu), d->opts->nr_threads, d->opts->nr_threads > 1 ? "s" : "");
@@ -256,7 +255,7 @@ static void exit_now(struct serving *s)
 {
 	wfsd_log(&s->d->log, WFSD_WARNING, "%s: a request hangs in the store; leaving without it", s->d->mount_path);
 	wfsd_session_abort(&s->session);
-	wfsd_stats_server_unlink(s->stats_server);
+	wfsd_stats_server_unlink(s->d->stats_server);
 	wfsd_keeper_end(&s->session.keeper);
 	_exit(0);
 }
@@ -317,7 +316,6 @@ static int serve(struct serving *s, const sigset_t *wait)
 	pthread_join(s->loop, NULL);
 	if (!wfsd_ahead_stop(d, d->ahead, EXIT_SECONDS))
 		exit_now(s);
-	wfsd_stats_server_free(s->stats_server);
 	return ready && s->loop_ret == 0 ? 0 : 1;
 }
 
@@ -336,6 +334,7 @@ static int mount_and_serve(struct serving *s)
 	d->session = s->session.fuse;
 	if (mounted)
 		ret = serve(s, &wait);
+	wfsd_stats_server_free(d->stats_server);
 	state_free(d);
 	wfsd_session_close(&s->session);
 	return ret;

@@ -71,7 +71,6 @@ static bool answer_init(struct wfsd_session *s)
 static bool mount_session(struct wfsd_session *s)
 {
 	struct wfsd *d = s->d;
-	char socket_dir[PATH_MAX];
 
 	if (fuse_session_mount(s->fuse, d->mount_path)) {
 		wfsd_log(&d->log, WFSD_ERROR, "cannot mount at %s", d->mount_path);
@@ -87,7 +86,10 @@ static bool mount_session(struct wfsd_session *s)
 	d->major = s->mount.major;
 	d->minor = s->mount.minor;
 	wfsd_tune(d);
-	wfsd_confine(&d->log, wfsd_stats_dir(socket_dir, sizeof(socket_dir)) ? socket_dir : NULL);
+	d->stats_server = wfsd_stats_server_new(d);
+	char *socket_dir = wfsd_stats_server_dir(d->stats_server);
+	wfsd_confine(&d->log, socket_dir);
+	free(socket_dir);
 	return true;
 }
 

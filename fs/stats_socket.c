@@ -16,11 +16,14 @@
 #include <sys/stat.h>
 #include <sys/time.h>
 #include <sys/un.h>
+#include <time.h>
 #include <unistd.h>
 
 /* ---- where it lies --------------------------------------------------------------------------------------------- */
 
 enum { NR_PLACES = 3, CLIENT_TIMEOUT_SEC = 2, BACKLOG = 8 };
+/* A daemon that answers for ever is not one of ours. */
+enum { ANSWER_LIMIT_SEC = 10, ANSWER_LIMIT_BYTES = 4 << 20 };
 static const char store_command[] = "store\n";
 
 /* The i-th directory to try for a user's sockets; false: there is none. */
@@ -69,6 +72,7 @@ struct wfsd_stats_server {
 	int stop_pipe[2]; /* closing the write end ends the thread */
 	struct sockaddr_un addr;
 	ino_t ino; /* of the socket at addr */
+	bool started;
 	pthread_t thread;
 };
 
@@ -102,13 +106,17 @@ static void send_store(struct wfsd *d, int fd)
 	}
 }
 
-/* A client that does not read or write is given up after CLIENT_TIMEOUT_SEC. */
-static void answer(struct wfsd *d, int fd)
+/* A client that does not read or write is given up after CLIENT_TIMEOUT_SEC; one that does not write, at our end. */
+static void answer(const struct wfsd_stats_server *s, int fd)
 {
+	struct wfsd *d = s->d;
+	struct pollfd fds[] = {{.fd = fd, .events = POLLIN}, {.fd = s->stop_pipe[0], .events = POLLIN}};
 	char command[16] = "";
 
 	set_timeouts(fd);
-	if (recv(fd, command, sizeof(command) - 1, 0) <= 0)
+	if (poll(fds, 2, CLIENT_TIMEOUT_SEC * 1000) <= 0 || fds[1].revents)
+		return;
+	if (recv(fd, command, sizeof(command) - 1, MSG_DONTWAIT) <= 0)
 		return;
 	if (!strcmp(command, store_command))
 		send_store(d, fd);
@@ -128,7 +136,7 @@ static void *serve(void *arg)
 			return NULL;
 		int fd = accept4(s->fd, NULL, NULL, SOCK_CLOEXEC);
 		if (fd >= 0) {
-			answer(s->d, fd);
+			answer(s, fd);
 			close(fd);
 		} else if (errno == EMFILE || errno == ENFILE) {
 			poll(&fds[1], 1, 1000); /* the client stays in the queue: do not spin */
@@ -206,7 +214,8 @@ static int bind_in(const char *dir, int fd, const struct sockaddr_un *addr, ino_
 	return err;
 }
 
-bool wfsd_stats_dir(char *dir_ret, size_t room)
+/* The directory for our user's sockets, made if there is none: the first of them that can be used. */
+static bool find_dir(char *dir_ret, size_t room)
 {
 	for (unsigned i = 0; i < NR_PLACES; i++)
 		if (place(i, geteuid(), dir_ret, room) && (!mkdir(dir_ret, 0700) || errno == EEXIST) &&
@@ -220,7 +229,7 @@ static int bind_server(struct wfsd_stats_server *s)
 {
 	char dir[sizeof(s->addr.sun_path)];
 
-	if (!wfsd_stats_dir(dir, sizeof(dir)))
+	if (!find_dir(dir, sizeof(dir)))
 		return EACCES;
 	if (!socket_addr(dir, s->d->major, s->d->minor, &s->addr))
 		return ENAMETOOLONG;
@@ -245,15 +254,10 @@ struct wfsd_stats_server *wfsd_stats_server_new(struct wfsd *d)
 		goto fail;
 	if (pipe2(s->stop_pipe, O_CLOEXEC)) {
 		err = errno;
-		goto fail_bound;
+		wfsd_stats_server_unlink(s);
+		goto fail;
 	}
-	err = pthread_create(&s->thread, NULL, serve, s);
-	if (!err)
-		return s;
-	close(s->stop_pipe[0]);
-	close(s->stop_pipe[1]);
-fail_bound:
-	wfsd_stats_server_unlink(s);
+	return s;
 fail:
 	wfsd_log(&d->log, WFSD_WARNING, "no socket for statistics: %s", strerror(err));
 	if (s->fd >= 0)
@@ -262,20 +266,35 @@ fail:
 	return NULL;
 }
 
+char *wfsd_stats_server_dir(const struct wfsd_stats_server *s)
+{
+	return s ? strndup(s->addr.sun_path, (size_t)(strrchr(s->addr.sun_path, '/') - s->addr.sun_path)) : NULL;
+}
+
+void wfsd_stats_server_start(struct wfsd_stats_server *s)
+{
+	int err = s ? pthread_create(&s->thread, NULL, serve, s) : 0;
+
+	if (err)
+		wfsd_log(&s->d->log, WFSD_WARNING, "nobody answers for statistics: %s", strerror(err));
+	else if (s)
+		s->started = true;
+}
+
 void wfsd_stats_server_unlink(struct wfsd_stats_server *s)
 {
-	char dir[sizeof(s->addr.sun_path)];
+	char *dir = wfsd_stats_server_dir(s);
 	struct stat st;
 
-	if (!s)
+	if (!dir)
 		return;
-	snprintf(dir, sizeof(dir), "%.*s", (int)(strrchr(s->addr.sun_path, '/') - s->addr.sun_path), s->addr.sun_path);
 	int lock = lock_dir(dir);
 	/* The mount is gone already: a new one may have got its device number, and with it this name. */
 	if (!lstat(s->addr.sun_path, &st) && st.st_ino == s->ino)
 		unlink(s->addr.sun_path);
 	if (lock >= 0)
 		close(lock);
+	free(dir);
 }
 
 void wfsd_stats_server_free(struct wfsd_stats_server *s)
@@ -284,13 +303,21 @@ void wfsd_stats_server_free(struct wfsd_stats_server *s)
 		return;
 	wfsd_stats_server_unlink(s);
 	close(s->stop_pipe[1]);
-	pthread_join(s->thread, NULL);
+	if (s->started)
+		pthread_join(s->thread, NULL);
 	close(s->stop_pipe[0]);
 	close(s->fd);
 	free(s);
 }
 
 /* ---- client ---------------------------------------------------------------------------------------------------- */
+
+static struct ucred peer_of(int fd)
+{
+	struct ucred peer;
+	socklen_t len = sizeof(peer);
+	return getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &peer, &len) ? (struct ucred){.uid = (uid_t)-1} : peer;
+}
 
 /* A connection to the daemon of the mount, or -errno. */
 static int connect_to(const struct wfsd_mount *m)
@@ -307,25 +334,20 @@ static int connect_to(const struct wfsd_mount *m)
 		if (fd < 0)
 			return -errno;
 		set_timeouts(fd);
-		if (!connect(fd, (struct sockaddr *)&addr, sizeof(addr)))
+		bool connected = !connect(fd, (struct sockaddr *)&addr, sizeof(addr));
+		/* Also when the directory was changed since we looked: nobody else answers for this user. */
+		if (connected && peer_of(fd).uid == m->user_id)
 			return fd;
-		err = errno;
+		err = connected ? EACCES : errno;
 		close(fd);
 	}
 	return -err;
 }
 
-static pid_t peer_pid(int fd)
-{
-	struct ucred peer;
-	socklen_t len = sizeof(peer);
-	return getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &peer, &len) ? 0 : peer.pid;
-}
-
 pid_t wfsd_stats_server_pid(const struct wfsd_mount *m)
 {
 	int fd = connect_to(m);
-	pid_t pid = fd < 0 ? 0 : peer_pid(fd);
+	pid_t pid = fd < 0 ? 0 : peer_of(fd).pid;
 	if (fd >= 0)
 		close(fd);
 	return pid;
@@ -355,14 +377,30 @@ static int ask(const char *mountpoint, const char *command)
 	return fd;
 }
 
+static time_t now_sec(void)
+{
+	struct timespec now;
+	clock_gettime(CLOCK_MONOTONIC, &now);
+	return now.tv_sec;
+}
+
 static void say_silent(const char *mountpoint, int fd)
 {
 	fprintf(stderr, "weightfsd: %s: the daemon, process %ld, does not answer: it is stopped or hangs\n", mountpoint,
-		(long)peer_pid(fd));
+		(long)peer_of(fd).pid);
+}
+
+/* Another user's daemon may send what moves our terminal's cursor, or worse. */
+static void make_harmless(char *text, size_t len)
+{
+	for (size_t i = 0; i < len; i++)
+		if (((unsigned char)text[i] < ' ' && text[i] != '\n' && text[i] != '\t') || text[i] == 0x7f)
+			text[i] = '?';
 }
 
 int wfsd_stats_client(const char *mountpoint, int json)
 {
+	const time_t end = now_sec() + ANSWER_LIMIT_SEC;
 	char buf[4096];
 	ssize_t n;
 	size_t total = 0;
@@ -370,8 +408,14 @@ int wfsd_stats_client(const char *mountpoint, int json)
 
 	if (fd < 0)
 		return 1;
-	while ((n = recv(fd, buf, sizeof(buf), 0)) > 0)
+	while ((n = recv(fd, buf, sizeof(buf), 0)) > 0) {
+		make_harmless(buf, (size_t)n);
 		total += fwrite(buf, 1, (size_t)n, stdout);
+		if (total > ANSWER_LIMIT_BYTES || now_sec() > end) {
+			n = -1;
+			break;
+		}
+	}
 	if (n < 0 || !total)
 		say_silent(mountpoint, fd);
 	close(fd);

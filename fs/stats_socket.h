@@ -9,19 +9,19 @@
 #ifndef WFSD_STATS_SOCKET_H
 #define WFSD_STATS_SOCKET_H
 
-#include <stdbool.h>
-#include <stddef.h>
 #include <sys/types.h>
 
 struct wfsd;
 struct wfsd_mount;
 struct wfsd_stats_server;
 
-/* The directory for our user's sockets, made if there is none: the first of them that can be used. */
-bool wfsd_stats_dir(char *dir_ret, size_t room);
-/* Starts the thread that answers, and removes sockets that killed daemons have left. NULL: not possible, and logged
- * why; the mount works without. */
+/* The socket of a mount that is made, before the daemon gives up the right to make one; clients wait. Removes sockets
+ * that killed daemons have left. NULL: not possible, and logged why; the mount works without. */
 struct wfsd_stats_server *wfsd_stats_server_new(struct wfsd *d);
+/* Where it lies, for the caller to free. NULL: there is no server, or no memory. */
+char *wfsd_stats_server_dir(const struct wfsd_stats_server *server);
+/* Starts the thread that answers. server may be NULL. */
+void wfsd_stats_server_start(struct wfsd_stats_server *server);
 /* Stops it and removes the socket. server may be NULL. */
 void wfsd_stats_server_free(struct wfsd_stats_server *server);
 /* Only removes the socket: for an exit that cannot wait for threads. */

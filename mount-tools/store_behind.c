@@ -21,8 +21,10 @@ static int receive_fd(int socket)
 		char room[CMSG_SPACE(sizeof(int))];
 	} control;
 	struct iovec part = {&byte, 1};
-	struct msghdr m = {
-		.msg_iov = &part, .msg_iovlen = 1, .msg_control = control.room, .msg_controllen = sizeof(control.room)};
+	struct msghdr m = {.msg_iov = &part,
+			   .msg_iovlen = 1,
+			   .msg_control = control.room,
+			   .msg_controllen = CMSG_LEN(sizeof(int))};
 	const struct cmsghdr *c;
 	int fd = -1;
 	if (recvmsg(socket, &m, MSG_CMSG_CLOEXEC | MSG_DONTWAIT) != 1)
@@ -49,10 +51,23 @@ static int be_given(const char *point)
 	return fd;
 }
 
+/* Whether whoever sent the descriptor had the right to read there: O_PATH takes none, and root must not be led by a
+ * user's daemon to where that user could not look himself. */
+static bool was_opened(int fd)
+{
+	int flags = fcntl(fd, F_GETFL);
+	return flags >= 0 && !(flags & O_PATH);
+}
+
 /* What the daemon gives, else what its path leads to; -1 with an errno. */
 static int open_store(const char *point, const char *path)
 {
 	int held = be_given(point);
+	if (held >= 0 && !was_opened(held)) {
+		close(held);
+		errno = EACCES;
+		return -1;
+	}
 	/* A position of its own: the descriptor shares the daemon's. */
 	int fd = held < 0 ? open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC)
 			  : openat(held, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);

@@ -7,8 +7,13 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <asm/sockios.h>
+#include <linux/btrfs.h>
 #include <linux/capability.h>
+#include <linux/fs.h>
+#include <linux/fscrypt.h>
+#include <linux/fsverity.h>
 #include <linux/landlock.h>
+#include <linux/random.h>
 #include <pthread.h>
 #include <sched.h>
 #include <signal.h>
@@ -137,6 +142,27 @@ static const struct {
 	CALL(lookup_dcookie),
 	CALL(nfsservctl),
 	CALL(personality),
+	CALL(setpriority),
+	CALL(ioprio_set),
+	CALL(sched_setscheduler),
+	CALL(sched_setparam),
+	CALL(sched_setattr),
+	CALL(sched_setaffinity),
+	CALL(shmget),
+	CALL(shmat),
+	CALL(shmctl),
+	CALL(semget),
+	CALL(semctl),
+	CALL(semop),
+	CALL(semtimedop),
+	CALL(msgget),
+	CALL(msgctl),
+	CALL(msgsnd),
+	CALL(msgrcv),
+	CALL(mq_open),
+	CALL(mq_unlink),
+	CALL(fanotify_init),
+	CALL(mkdirat),
 	CALL(prlimit64),
 	CALL(kill),
 	CALL(tgkill),
@@ -150,6 +176,8 @@ static const struct {
 	CALL(link),
 	CALL(symlink),
 	CALL(mknod),
+	CALL(mkdir),
+	CALL(rmdir),
 	CALL(rename),
 	CALL(renameat),
 	CALL(utime),
@@ -159,6 +187,13 @@ static const struct {
 	CALL(ustat),
 	CALL(kexec_file_load),
 #endif
+};
+
+/* They change files and subvolumes through descriptors that only read. */
+static const unsigned long of_file_systems[] = {
+	FS_IOC_SETFLAGS,       FS_IOC_FSSETXATTR,      FS_IOC_ENABLE_VERITY, FS_IOC_SET_ENCRYPTION_POLICY,
+	BTRFS_IOC_SNAP_CREATE, BTRFS_IOC_SNAP_DESTROY, FIDEDUPERANGE,	     FIFREEZE,
+	_IOW('v', 2, long), /* FS_IOC_SETVERSION */
 };
 
 static void check_calls(void)
@@ -175,6 +210,10 @@ static void check_calls(void)
 	CHECK(last_errno(socket(AF_INET, SOCK_STREAM, 0)) == EAFNOSUPPORT);
 	CHECK(last_errno(socket(AF_NETLINK, SOCK_RAW, 0)) == EAFNOSUPPORT);
 	CHECK(last_errno(syscall(SYS_setuid, getuid())) == EPERM); /* libc would ask every thread */
+	CHECK(last_errno(socket(AF_UNIX, SOCK_STREAM, 0)) == EPERM);
+	CHECK(last_errno(socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0)) == EPERM);
+	CHECK(last_errno(socket(AF_UNIX, SOCK_SEQPACKET | SOCK_NONBLOCK, 0)) == EPERM);
+	CHECK(last_errno(socket(AF_UNIX, SOCK_RAW, 0)) == EPERM); /* Linux takes it for SOCK_DGRAM */
 	CHECK(last_errno(kill(getppid(), 0)) == EPERM);
 	CHECK(last_errno(kill(getpid(), 0)) == 0);
 	CHECK(last_errno(unshare(CLONE_NEWUSER)) == EPERM);
@@ -187,6 +226,11 @@ static void check_calls(void)
 	CHECK(last_errno(ioctl(-1, TIOCLINUX, "x")) == EPERM);
 	CHECK(last_errno(ioctl(-1, FIOSETOWN, &owner.pid)) == EPERM);
 	CHECK(last_errno(ioctl(-1, SIOCSPGRP, &owner.pid)) == EPERM);
+	int fd = open(".", O_RDONLY | O_CLOEXEC);
+	long flags = 0;
+	for (size_t i = 0; i < sizeof(of_file_systems) / sizeof(of_file_systems[0]); i++)
+		CHECK(last_errno(ioctl(fd, of_file_systems[i], &flags)) == EPERM);
+	close(fd);
 #ifdef __x86_64__
 	CHECK(last_errno(syscall(0x40000000 + 39)) == ENOSYS); /* getpid of the other ABI */
 #endif
@@ -201,24 +245,29 @@ static void check_calls(void)
 	CHECK(prctl(PR_GET_SECCOMP, 0, 0, 0, 0) == 2);
 }
 
-/* In the working directory, which is ours: sockets in "sockets" are allowed, nothing else. */
-static void check_no_writing(void)
+/* In the working directory, which is ours: what lies in "sockets" can be removed, and that is all. */
+static void check_no_writing(long abi, const struct sockaddr_un *abstract)
 {
-	const struct sockaddr_un allowed = {AF_UNIX, "sockets/s"}, outside = {AF_UNIX, "s"};
-	int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
+	const struct sockaddr_un within = {AF_UNIX, "sockets/new"}, outside = {AF_UNIX, "s"};
+	int fd = socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0);
 
 	CHECK(last_errno(open("new", O_WRONLY | O_CREAT | O_CLOEXEC, 0600)) == EACCES);
 	CHECK(last_errno(open("file", O_WRONLY | O_CLOEXEC)) == EACCES);
 	CHECK(last_errno(open("file", O_RDWR | O_CLOEXEC)) == EACCES);
 	CHECK(last_errno(open("sockets/new", O_WRONLY | O_CREAT | O_CLOEXEC, 0600)) == EACCES);
 	CHECK(last_errno(open(".", O_RDWR | O_TMPFILE | O_CLOEXEC, 0600)) == EACCES);
-	CHECK(last_errno(mkdir("dir", 0700)) == EACCES);
 	CHECK(last_errno(unlink("file")) == EACCES);
-	CHECK(last_errno(rmdir("empty")) == EACCES);
+	CHECK(last_errno(unlinkat(AT_FDCWD, "empty", AT_REMOVEDIR)) == EACCES);
 	CHECK(last_errno(bind(fd, (const struct sockaddr *)&outside, sizeof(outside))) == EACCES);
-	CHECK(last_errno(bind(fd, (const struct sockaddr *)&allowed, sizeof(allowed))) == 0);
-	close(fd);
+	CHECK(last_errno(bind(fd, (const struct sockaddr *)&within, sizeof(within))) == EACCES);
 	CHECK(!unlink("sockets/s"));
+	/* A device that is there everywhere, and a command that takes no right. */
+	int device = open("/dev/random", O_RDONLY | O_CLOEXEC), bits;
+	CHECK(device >= 0 && last_errno(ioctl(device, RNDGETENTCNT, &bits)) == (abi >= 5 ? EACCES : 0));
+	close(device);
+	CHECK(last_errno(sendto(fd, "x", 1, 0, (const struct sockaddr *)abstract, sizeof(*abstract))) ==
+	      (abi >= 6 ? EPERM : 0));
+	close(fd);
 }
 
 /* Threads inherit all of it. */
@@ -252,10 +301,11 @@ static void check_allowed(void)
 {
 	struct stat st;
 	pthread_t thread;
-	int fd = open("/proc/self/exe", O_RDONLY | O_CLOEXEC), ends[2];
+	int fd = open("/proc/self/exe", O_RDONLY | O_CLOEXEC), ends[2], unread;
 	char path[32];
 
 	CHECK(fd >= 0 && !fstat(fd, &st));
+	CHECK(!socketpair(AF_UNIX, SOCK_STREAM, 0, ends));
 	snprintf(path, sizeof(path), "/proc/self/fd/%d", fd);
 	int again = open(path, O_RDONLY | O_CLOEXEC);
 	CHECK(again >= 0);
@@ -271,6 +321,12 @@ static void check_allowed(void)
 		close(fd);
 	}
 	struct rlimit limit;
+	cpu_set_t cpus;
+	CHECK(!sched_getaffinity(0, sizeof(cpus), &cpus) && !sched_setaffinity(0, sizeof(cpus), &cpus));
+	CHECK(!ioctl(ends[0], FIONREAD, &unread));
+	fd = socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0); /* READY=1 */
+	CHECK(fd >= 0);
+	close(fd);
 	CHECK(!getrlimit(RLIMIT_NOFILE, &limit) && !setrlimit(RLIMIT_NOFILE, &limit));
 	syslog(LOG_DEBUG, "a test"); /* opens its socket anew */
 	closelog();
@@ -284,6 +340,10 @@ static void check_allowed(void)
 		CHECK(!pthread_cancel(thread));
 		CHECK(!pthread_join(thread, &ret) && ret == PTHREAD_CANCELED);
 	}
+	CHECK(!pthread_create(&thread, NULL, wait_for_ever, &ends[0]));
+	CHECK(!pthread_cancel(thread));
+	void *ret;
+	CHECK(!pthread_join(thread, &ret) && ret == PTHREAD_CANCELED);
 	close(ends[0]);
 	close(ends[1]);
 }
@@ -295,19 +355,26 @@ static void make_room(char *room)
 	int fd = open("file", O_WRONLY | O_CREAT | O_CLOEXEC, 0600);
 	CHECK(fd >= 0 && (getuid() || !fchown(fd, 65534, 65534)));
 	close(fd);
+	CHECK((fd = open("sockets/s", O_WRONLY | O_CREAT | O_CLOEXEC, 0600)) >= 0);
+	close(fd);
 }
 
 /* By a process that stays free. Returns the status of the confined one, which this function returns into. */
-static int clean_up_after(const char *room)
+static int clean_up_after(const char *room, struct sockaddr_un *abstract_ret)
 {
 	int status = 0;
+	int server = socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+	*abstract_ret = (struct sockaddr_un){.sun_family = AF_UNIX};
+	snprintf(abstract_ret->sun_path + 1, sizeof(abstract_ret->sun_path) - 1, "%s", room);
+	CHECK(!bind(server, (const struct sockaddr *)abstract_ret, sizeof(*abstract_ret)));
 	pid_t child = fork();
 
 	CHECK(child >= 0);
 	if (child == 0)
 		return -1;
 	CHECK(waitpid(child, &status, 0) == child);
-	CHECK(!rmdir("sockets") && !rmdir("empty") && !unlink("file") && !rmdir(room));
+	unlink("sockets/s"); /* is there still where nothing could be tried */
+	CHECK(!close(server) && !rmdir("sockets") && !rmdir("empty") && !unlink("file") && !rmdir(room));
 	return WIFEXITED(status) ? WEXITSTATUS(status) : 1;
 }
 
@@ -316,6 +383,7 @@ int main(void)
 	struct wfsd_log log = {.max_level = WFSD_ERROR};
 	const struct wfsd_mount none = {.weightfs = true};
 	struct wfsd_keeper keeper;
+	struct sockaddr_un abstract;
 	char room[] = "/tmp/test_fs_confine.XXXXXX";
 
 	/* The keeper of a mount that is none: it unmounts nothing, and ends with us. */
@@ -332,7 +400,7 @@ int main(void)
 	wfsd_keeper_end(&keeper);
 
 	make_room(room);
-	int status = clean_up_after(room);
+	int status = clean_up_after(room, &abstract);
 	if (status >= 0)
 		return status;
 	wfsd_confine(&log, "sockets");
@@ -343,10 +411,11 @@ int main(void)
 	check_calls();
 	check_allowed();
 	check_capabilities();
-	if (syscall(SYS_landlock_create_ruleset, NULL, 0, LANDLOCK_CREATE_RULESET_VERSION) < 0)
+	long abi = syscall(SYS_landlock_create_ruleset, NULL, 0, LANDLOCK_CREATE_RULESET_VERSION);
+	if (abi < 0)
 		puts("no Landlock can be had here: that nothing can be written was not tried");
 	else if (!SANITIZED)
-		check_no_writing();
+		check_no_writing(abi, &abstract);
 	PASS("confined, with threads, and no way out");
 	return 0;
 }
