@@ -1,4 +1,4 @@
-"""false_daemon.py UID SOCKET KIND DIRECTORY: answer at SOCKET in the place of a weightfs daemon, badly; in the background.
+"""false_daemon.py UID SOCKET KIND DIRECTORY: answer at SOCKET in the place of a weightfs daemon, badly; in the background; print its process id.
 
 Says that DIRECTORY is the store, with bytes that command a terminal, and when asked for it gives a descriptor that took
 no right to read (path), a file (file), two descriptors (two), or nothing; or it never stops talking (endless).
@@ -39,11 +39,14 @@ def main():
     with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as listener:
         listener.bind(path)
         listener.listen(8)
-        if os.fork():
+        child = os.fork()
+        if child:
+            print(child)
             return
         os.setsid()
-        os.dup2(os.open(os.devnull, os.O_RDWR), 1)
-        while os.path.exists(directory):
+        for fd in (1, 2):
+            os.dup2(os.open(os.devnull, os.O_RDWR), fd)
+        while True:
             client, _ = listener.accept()
             with client:
                 try:

@@ -40,9 +40,16 @@ mounts+=("$dir/theirs")
 as 65534 "$WFS_BIN/weightfs" mount "$dir/store" "$dir/theirs" || fail "mount by a user"
 socket=$(socket_of "$dir/theirs" /tmp/weightfs-65534)
 [ -S "$socket" ] || fail "no socket at $socket"
+false=
+at_end()
+{
+	[ -z "$false" ] || kill "$false"
+	false=
+}
 false_daemon()
 {
-	"$WFS_PYTHON" "$tests/fs/false_daemon.py" 65534 "$socket" "$1" "$dir/secret" >/dev/null || fail "no false daemon"
+	at_end
+	false=$("$WFS_PYTHON" "$tests/fs/false_daemon.py" 65534 "$socket" "$1" "$dir/secret") || fail "no false daemon"
 }
 for kind in path file two; do
 	false_daemon $kind
@@ -55,6 +62,7 @@ false_daemon endless
 expect_status 1 weightfs stats "$dir/theirs"
 [ "$(stat -c %s "$dir/out")" -lt 10000000 ] || fail "all of an endless answer is taken"
 expect_status 1 weightfs verify "$dir/theirs"
+at_end
 # A socket that another user serves, in the place of this one's.
 rm "$socket"
 mkfifo "$dir/lock"
