@@ -30,7 +30,7 @@
 struct ruleset {
 	uint64_t fs;
 	uint64_t net;	 /* 1: bind, 2: connect, of TCP */
-	uint64_t scoped; /* to us and what we start: 1: connections to abstract UNIX sockets, 2: signals */
+	uint64_t scoped; /* to us and what we start: 1: connections to abstract UNIX sockets */
 };
 
 /* The rights to change something that this version of Landlock knows. */
@@ -77,8 +77,10 @@ int wfsd_landlock(const char *socket_dir)
 	struct ruleset handled = {.fs = changing(abi)};
 	if (abi >= 4)
 		handled.net = 1 | 2;
+	/* Not signals, though it could: the kernel's own word of our end to the keeper (keeper.c) would be lost, too.
+	 */
 	if (abi >= 6)
-		handled.scoped = 2 | (is_notified_abstractly() ? 0 : 1);
+		handled.scoped = is_notified_abstractly() ? 0 : 1;
 	uint64_t on_files = handled.fs & (LANDLOCK_ACCESS_FS_WRITE_FILE | LANDLOCK_ACCESS_FS_TRUNCATE |
 					  LANDLOCK_ACCESS_FS_IOCTL_DEV);
 	int rules = (int)syscall(SYS_landlock_create_ruleset, &handled, sizeof(handled), 0);
