@@ -59,24 +59,18 @@ static bool was_opened(int fd)
 	return flags >= 0 && !(flags & O_PATH);
 }
 
-/* What the daemon gives, else what its path leads to; -1 with an errno. */
-static int open_store(const char *point, const char *path)
+/* What the daemon gives, never what the path leads to that it tells; -1: nothing of use. */
+static int open_store(const char *point)
 {
-	int held = be_given(point);
-	if (held >= 0 && !was_opened(held)) {
-		close(held);
-		errno = EACCES;
-		return -1;
-	}
+	int held = be_given(point), fd = -1;
 	/* A position of its own: the descriptor shares the daemon's. */
-	int fd = held < 0 ? open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC)
-			  : openat(held, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	if (held >= 0 && was_opened(held))
+		fd = openat(held, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 	if (held >= 0)
 		close(held);
 	if (fd >= 0 && in_weightfs_mount(fd)) {
 		close(fd);
 		fd = -1;
-		errno = EACCES;
 	}
 	return fd;
 }
@@ -113,12 +107,12 @@ char *store_behind_find(const char *path, struct store_behind *behind_ret)
 	why = ask_daemon(mount.point, &b->store);
 	if (why)
 		goto out;
-	b->fd = open_store(mount.point, b->store);
+	b->fd = open_store(mount.point);
 	if (b->fd < 0) {
-		why = xasprintf("its store %s is covered by the mount, and its daemon does not hand it over: do this "
-				"as the user who mounted "
-				"it or as root, or unmount it first",
-				b->store);
+		why = xasprintf(
+			"the daemon does not hand over its store %s: do this as the user who mounted it or as root, "
+			"or unmount it first",
+			b->store);
 		store_behind_free(b);
 		goto out;
 	}

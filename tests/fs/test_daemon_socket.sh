@@ -37,7 +37,13 @@ mkdir "$dir/theirs" "$dir/run"
 chown 65534:65534 "$dir/theirs" "$dir/run"
 unset XDG_RUNTIME_DIR
 mounts+=("$dir/theirs")
-as 65534 "$WFS_BIN/weightfs" mount "$dir/store" "$dir/theirs" || fail "mount by a user"
+# With allow_other, else root does not get as far as to ask. A user may say so when /etc/fuse.conf does.
+echo user_allow_other >"$dir/fuse.conf"
+[ -e /etc/fuse.conf ] && mount --bind "$dir/fuse.conf" /etc/fuse.conf || skip "fuse.conf cannot be replaced for a moment"
+as 65534 "$WFS_BIN/weightfs" mount "$dir/store" "$dir/theirs" -o allow_other && status=0 || status=1
+umount /etc/fuse.conf
+[ $status = 0 ] || fail "mount by a user"
+expect_status 0 weightfs verify "$dir/theirs"
 socket=$(socket_of "$dir/theirs" /tmp/weightfs-65534)
 [ -S "$socket" ] || fail "no socket at $socket"
 false=
@@ -51,9 +57,10 @@ false_daemon()
 	at_end
 	false=$("$WFS_PYTHON" "$tests/fs/false_daemon.py" 65534 "$socket" "$1" "$dir/secret") || fail "no false daemon"
 }
-for kind in path file two; do
+for kind in path file two nothing; do
 	false_daemon $kind
 	expect_status 1 weightfs verify "$dir/theirs"
+	grep -q "the daemon does not hand over its store $dir/secret" "$dir/err" || fail "$kind: $(cat "$dir/err")"
 	! grep -q hidden "$dir/out" "$dir/err" || fail "$kind: root was led to $(cat "$dir/out" "$dir/err")"
 done
 expect_status 0 weightfs stats "$dir/theirs"
