@@ -42,7 +42,7 @@ echo user_allow_other >"$dir/fuse.conf"
 [ -e /etc/fuse.conf ] && mount --bind "$dir/fuse.conf" /etc/fuse.conf || skip "fuse.conf cannot be replaced for a moment"
 as 65534 "$WFS_BIN/weightfs" mount "$dir/store" "$dir/theirs" -o allow_other && status=0 || status=1
 umount /etc/fuse.conf
-[ $status = 0 ] || fail "mount by a user"
+[ "$status" = 0 ] || fail "mount by a user"
 expect_status 0 weightfs verify "$dir/theirs"
 socket=$(socket_of "$dir/theirs" /tmp/weightfs-65534)
 [ -S "$socket" ] || fail "no socket at $socket"
