@@ -134,11 +134,11 @@ static void report(struct wfsd *d, struct wfsd_file *file, const struct wfs_bloc
 		wfsd_count(&d->stats.bad_blocks, 1);
 	if (bad && file->entry)
 		wfsd_count(&d->stats.refused_blocks, 1);
-	char *path = wfsd_tree_path(d->tree, file->node);
-	wfsd_log(&d->log, WFSD_ERROR, "%s %s: block %llu (bytes %llu to %llu of the original): %s: %s",
+	char *path = wfsd_tree_path(d->tree, file->node), remedy[WFSD_REMEDY_BYTES];
+	wfsd_log(&d->log, WFSD_ERROR, "%s %s: block %llu (bytes %llu to %llu of the original): %s: %s; %s",
 		 bad ? "bad block in" : "cannot read", path ? path : "?", (unsigned long long)block->index,
 		 (unsigned long long)block->raw_off, (unsigned long long)(block->raw_off + block->raw_len - 1),
-		 err->reason, strerror(wfsd_errno(err)));
+		 err->reason, strerror(wfsd_errno(err)), wfsd_remedy(remedy, d, err->status));
 	free(path);
 }
 

@@ -258,9 +258,9 @@ static int reader_open(struct wfsd *d, struct wfsd_file *file, bool *final_ret)
 	*final_ret = status != WFS_IO && status != WFS_NO_MEMORY;
 	if (file->entry && *final_ret)
 		wfsd_count(&d->stats.refused_files, 1);
-	char *path = wfsd_tree_path(d->tree, file->node);
-	wfsd_log(&d->log, WFSD_ERROR, "container %s: cannot be opened: %s: %s", path ? path : "?", err.reason,
-		 strerror(wfsd_errno(&err)));
+	char *path = wfsd_tree_path(d->tree, file->node), remedy[WFSD_REMEDY_BYTES];
+	wfsd_log(&d->log, WFSD_ERROR, "container %s: cannot be opened: %s: %s; %s", path ? path : "?", err.reason,
+		 strerror(wfsd_errno(&err)), wfsd_remedy(remedy, d, err.status));
 	free(path);
 	return wfsd_errno(&err);
 }

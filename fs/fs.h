@@ -89,4 +89,9 @@ struct wfsd {
 /* The errno for the kernel (positive). The only map from codec errors. errno_map.c */
 int wfsd_errno(const struct wfs_error *err);
 
+/* What whoever runs the mount should do about an error with a file of the store, for the log. buf may hold the result.
+ * errno_map.c */
+enum { WFSD_REMEDY_BYTES = 1024 };
+const char *wfsd_remedy(char buf[WFSD_REMEDY_BYTES], const struct wfsd *d, enum wfs_status status);
+
 #endif

@@ -168,11 +168,12 @@ static void let_go(struct guard *g, int fd, int log_fd, bool foreground)
 	}
 	if (log_fd >= 0) {
 		dup2(log_fd, STDERR_FILENO);
+		atomic_store(&g->log.target, WFSD_TO_FILE);
 	} else if (!foreground) {
 		if (null >= 0)
 			dup2(null, STDERR_FILENO);
 		openlog("weightfsd", LOG_PID, LOG_DAEMON);
-		atomic_store(&g->log.to_syslog, true);
+		atomic_store(&g->log.target, WFSD_TO_SYSLOG);
 	}
 	/* As KEEPER_FD it is kept, and not given to fusermount3. */
 	if (fd != KEEPER_FD)

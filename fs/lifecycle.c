@@ -202,8 +202,10 @@ static void let_go(struct serving *s)
 {
 	struct wfsd *d = s->d;
 
-	if (s->log_fd >= 0)
+	if (s->log_fd >= 0) {
 		dup2(s->log_fd, STDERR_FILENO);
+		atomic_store(&d->log.target, WFSD_TO_FILE);
+	}
 	if (d->opts->foreground)
 		return;
 	int null = open("/dev/null", O_RDWR | O_CLOEXEC);
@@ -216,7 +218,7 @@ static void let_go(struct serving *s)
 	}
 	if (s->log_fd < 0) {
 		openlog("weightfsd", LOG_PID, LOG_DAEMON);
-		atomic_store(&d->log.to_syslog, true);
+		atomic_store(&d->log.target, WFSD_TO_SYSLOG);
 	}
 }
 

@@ -6,6 +6,7 @@
 #include <stdio.h>
 #include <string.h>
 #include <syslog.h>
+#include <time.h>
 #include <unistd.h>
 
 int wfsd_level_from_name(const char *name)
@@ -17,17 +18,32 @@ int wfsd_level_from_name(const char *name)
 	return -1;
 }
 
+/* "2026-12-01T13:05:00Z ": UTC, since the zone of the machine is a file that the daemon may not be able to read by now.
+ * Returns its length; 0 when there is no room or no time. */
+static size_t put_time(char *buf, size_t room)
+{
+	struct tm tm;
+	time_t now = time(NULL);
+	return gmtime_r(&now, &tm) ? strftime(buf, room, "%Y-%m-%dT%H:%M:%SZ ", &tm) : 0;
+}
+
 static void __attribute__((format(printf, 3, 0)))
 log_line(const struct wfsd_log *log, enum wfsd_level level, const char *fmt, va_list args)
 {
 	static const int priorities[] = {LOG_ERR, LOG_WARNING, LOG_INFO, LOG_DEBUG};
 	static const char prefix[] = "weightfsd: ";
 	char line[2048];
-	size_t len = sizeof(prefix) - 1;
+	size_t len = 0;
 
 	if (level > log->max_level)
 		return;
-	memcpy(line, prefix, len);
+	const enum wfsd_log_target target = atomic_load_explicit(&log->target, memory_order_relaxed);
+	if (target == WFSD_TO_FILE)
+		len = put_time(line, sizeof(line));
+	if (target != WFSD_TO_SYSLOG) { /* which has the name by itself */
+		memcpy(line + len, prefix, sizeof(prefix) - 1);
+		len += sizeof(prefix) - 1;
+	}
 	int n = vsnprintf(line + len, sizeof(line) - len - 1, fmt, args);
 	if (n > 0)
 		len += (size_t)n < sizeof(line) - len - 1 ? (size_t)n : sizeof(line) - len - 2;
@@ -37,8 +53,8 @@ log_line(const struct wfsd_log *log, enum wfsd_level level, const char *fmt, va_
 		if ((unsigned char)line[i] < 0x20 || line[i] == 0x7f)
 			line[i] = '?';
 	line[len] = '\0';
-	if (atomic_load_explicit(&log->to_syslog, memory_order_relaxed)) {
-		syslog(LOG_DAEMON | priorities[level], "%s", line + sizeof(prefix) - 1);
+	if (target == WFSD_TO_SYSLOG) {
+		syslog(LOG_DAEMON | priorities[level], "%s", line);
 		return;
 	}
 	line[len] = '\n';

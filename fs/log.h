@@ -1,7 +1,8 @@
 /* log.h - one line a message, to stderr or to syslog.
  *
- * In the foreground, while starting, and with log=FILE (which becomes descriptor 2) lines go to stderr; a daemon that
- * serves and has no log file sends them to syslog. Any thread may log; a line is one write.
+ * In the foreground and while starting lines go to stderr; a daemon that serves sends them to syslog, or with log=FILE,
+ * which becomes descriptor 2, there. Any thread may log; a line is one write. Only those of a file carry the time: a
+ * terminal shows it, and syslog and the journal write their own.
  */
 #ifndef WFSD_LOG_H
 #define WFSD_LOG_H
@@ -10,9 +11,11 @@
 
 enum wfsd_level { WFSD_ERROR, WFSD_WARNING, WFSD_INFO, WFSD_DEBUG };
 
+enum wfsd_log_target { WFSD_TO_STDERR, WFSD_TO_FILE, WFSD_TO_SYSLOG };
+
 struct wfsd_log {
-	enum wfsd_level max_level; /* lines above it are dropped; constant after start */
-	atomic_bool to_syslog;	   /* set once, when the daemon lets go of the terminal */
+	enum wfsd_level max_level;	      /* lines above it are dropped; constant after start */
+	_Atomic(enum wfsd_log_target) target; /* set once, when the daemon lets go of the terminal */
 };
 
 /* The level of that name ("error", "warning", "info", "debug"), or -1. */

@@ -227,7 +227,8 @@ static struct look answer_overdue(struct wfsd_requests *q)
 	if (total) {
 		wfsd_count(&q->d->stats.timeouts, total);
 		wfsd_log(&q->d->log, WFSD_ERROR,
-			 "the store did not answer within %lld s: %llu request%s failed with EIO",
+			 "the store did not answer within %lld s: %llu request%s failed with EIO; look after its disk "
+			 "or server, or mount again with a larger io_timeout= where it is only slow",
 			 (long long)(q->timeout_nsec / NSEC_PER_SEC), (unsigned long long)total, total > 1 ? "s" : "");
 	}
 	return look;

@@ -155,11 +155,13 @@ static mode_t type_of(const struct wfs_manifest_entry *entry)
 int wfsd_signed_refuse(struct wfsd *d, const struct wfs_manifest_entry *entry, const char *reason)
 {
 	struct wfsd_signed *s = d->signed_store;
+	char remedy[WFSD_REMEDY_BYTES];
 
 	if (wfsd_bits_set(&s->refused, s->nr, number_of(s, entry) - 1) == 1)
 		return EIO;
 	wfsd_count(&d->stats.refused_files, 1);
-	wfsd_log(&d->log, WFSD_ERROR, "refused %s: %s: %s", entry->path, reason, strerror(EIO));
+	wfsd_log(&d->log, WFSD_ERROR, "refused %s: %s: %s; %s", entry->path, reason, strerror(EIO),
+		 wfsd_remedy(remedy, d, WFS_BAD_DATA));
 	return EIO;
 }
 

@@ -195,6 +195,7 @@ void wfsd_store_read_exactly(int fd)
 /* Read the head of an open file of this version. What can be otherwise the next time is not remembered. */
 static void head_read(struct wfsd *d, int fd, struct head *head, const char *dir, const char *stored)
 {
+	char remedy[WFSD_REMEDY_BYTES];
 	struct wfs_head raw;
 	struct wfs_error err;
 
@@ -214,8 +215,8 @@ static void head_read(struct wfsd *d, int fd, struct head *head, const char *dir
 		head->kind = WFSD_DAMAGED;
 		head->err = (uint16_t)wfsd_errno(&err);
 		wfsd_count(&d->stats.bad_files, 1);
-		wfsd_log(&d->log, WFSD_ERROR, "container %s%s%s: %s: %s", dir ? dir : "", dir && *dir ? "/" : "",
-			 stored, err.reason, strerror(head->err));
+		wfsd_log(&d->log, WFSD_ERROR, "container %s%s%s: %s: %s; %s", dir ? dir : "", dir && *dir ? "/" : "",
+			 stored, err.reason, strerror(head->err), wfsd_remedy(remedy, d, err.status));
 	}
 	if (head->kind != WFSD_DAMAGED || (err.status != WFS_IO && err.status != WFS_NO_MEMORY))
 		heads_remember(d->heads, head);

@@ -28,6 +28,13 @@ block=$("$WFS_PYTHON" - "$tests/vectors" "$dir/good/model.wfs" <<-'END'
 END
 )
 [ "$(lines "flip-payload.wfs: block $block (")" = 1 ] || fail "the log does not name block $block: $(cat "$dir/log")"
+# It says when that was, and what to do.
+[ "$(grep -cvE '^20[0-9]{2}-[0-1][0-9]-[0-3][0-9]T[0-2][0-9](:[0-5][0-9]){2}Z weightfsd: ' "$dir/log")" = 0 ] ||
+	fail "a line of the log without the time: $(cat "$dir/log")"
+for name in flip-payload both-metadata both-heads-but-magic; do
+	grep -F "$name.wfs: " "$dir/log" | grep -qF "; run weightfs verify $dir/store, and restore this file" ||
+		fail "the log does not say what to do about $name: $(cat "$dir/log")"
+done
 expect_status 1 weightfs verify "$dir/store/flip-payload.wfs"
 grep -q "flip-payload.wfs: damaged: block $block (" "$dir/err" || fail "verify does not name block $block: $(cat "$dir/err")"
 [ "$(lines both-heads-but-magic)" = 1 ] || fail "$(lines both-heads-but-magic) log lines for a container without a head"

@@ -123,7 +123,8 @@ refused_lines()
 	for name; do
 		[ "$(grep -cE "(refused|container|block in) ${name}[:. ]" log)" = 1 ] || fail "$name: not one line in the log: $(cat log)"
 	done
-	[ "$(grep -c "Input/output error" log)" = $# ] || fail "$# lines, not these: $(cat log)"
+	[ "$(grep -c "Input/output error; run weightfs verify --pubkey $dir/key-pub.pem $dir/w, and restore" log)" = $# ] ||
+		fail "$# lines, not these: $(cat log)"
 }
 
 # Names.
