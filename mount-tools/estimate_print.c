@@ -127,13 +127,10 @@ static void print_dtypes(const struct estimate_report *r)
 void estimate_print(const struct estimate_report *r)
 {
 	const struct estimate *e = r->e;
-	char raw[SIZE_TEXT_BYTES], rate[SIZE_TEXT_BYTES + 8] = "";
-	uint64_t read_bytes = e->total.raw_bytes - e->plain_bytes;
-	if (read_bytes)
-		snprintf(rate, sizeof(rate), ", %s/s",
-			 size_text(raw, (uint64_t)((double)read_bytes / MAX(r->seconds, 1e-6))));
+	char raw[SIZE_TEXT_BYTES], rate[RATE_TEXT_BYTES];
 	out_line("%s: %llu file%s, %s, %.1f s%s", r->path, (unsigned long long)e->nr_files, plural(e->nr_files),
-		 size_text(raw, e->total.raw_bytes), r->seconds, rate);
+		 size_text(raw, e->total.raw_bytes), r->seconds,
+		 rate_text(rate, e->total.raw_bytes - e->plain_bytes, r->seconds));
 	printf("\n");
 	if (e->nr_files == r->nr_containers) {
 		printf("nothing to estimate: no file%s\n", r->nr_containers ? " but weightfs containers" : "");

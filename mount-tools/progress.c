@@ -55,16 +55,15 @@ static void time_text(char *buf, size_t size, double seconds)
 static void status_text(const struct progress *p, char *buf, size_t size, double now)
 {
 	double fraction = p->total ? (double)p->done / (double)p->total : 1, elapsed = now - p->started;
-	double rate = elapsed > 0 ? (double)p->done / p->passes / elapsed : 0;
-	char left[32] = "?", rate_text[SIZE_TEXT_BYTES], saved[32] = "";
+	char left[32] = "?", rate[RATE_TEXT_BYTES], saved[32] = "";
 	/* The first moments say nothing about the rest. */
 	if (elapsed >= 1 && fraction >= 0.01)
 		time_text(left, sizeof(left), elapsed / fraction - elapsed);
 	if (p->raw_bytes > 0)
 		snprintf(saved, sizeof(saved), ", %.1f %% saved",
 			 saved_percent((uint64_t)p->raw_bytes, (uint64_t)p->comp_bytes));
-	snprintf(buf, size, "%3.0f %%, %s/s, %s left%s", 100 * MIN(fraction, 1), size_text(rate_text, (uint64_t)rate),
-		 left, saved);
+	snprintf(buf, size, "%3.0f %%%s, %s left%s", 100 * MIN(fraction, 1),
+		 rate_text(rate, p->done / p->passes, elapsed), left, saved);
 }
 
 static unsigned terminal_columns(void)

@@ -188,21 +188,28 @@ static void end_json(struct report *r, const char *stopped, double seconds)
 	json_end(j);
 }
 
-static void end_lines(const struct report *r, double seconds)
+/* Bytes of the files that this run has gone through, if it did all that it should. */
+static uint64_t worked_on(const struct report *r, const char *stopped)
+{
+	if (r->opts.dry_run || stopped || r->nr[ACTION_FAILED])
+		return 0;
+	return r->raw_bytes[ACTION_CONVERTED] + r->raw_bytes[ACTION_COPIED] + r->raw_bytes[ACTION_PRESENT];
+}
+
+static void end_lines(const struct report *r, const char *stopped, double seconds)
 {
 	static const enum action listed[] = {ACTION_COPIED, ACTION_LINKED,  ACTION_PRESENT,
 					     ACTION_KEPT,   ACTION_IGNORED, ACTION_FAILED};
-	char change[CHANGE_TEXT_BYTES], rate_text[SIZE_TEXT_BYTES], rate[48] = "";
+	char change[CHANGE_TEXT_BYTES], rate[RATE_TEXT_BYTES];
 	uint64_t raw, stored;
 	sums(r, &raw, &stored);
-	if (!r->opts.dry_run && seconds > 0)
-		snprintf(rate, sizeof(rate), ", %s/s", size_text(rate_text, (uint64_t)((double)raw / seconds)));
 	printf("%llu %s", (unsigned long long)r->nr[ACTION_CONVERTED],
 	       r->opts.dry_run ? "would be packed" : r->opts.converted);
 	for (unsigned i = 0; i < ARRAY_LEN(listed); i++)
 		if (r->nr[listed[i]])
 			printf(", %llu %s", (unsigned long long)r->nr[listed[i]], action_name(r, listed[i]));
-	printf(": %s, %.1f s%s\n", change_text(change, r, raw, stored), seconds, rate);
+	printf(": %s, %.1f s%s\n", change_text(change, r, raw, stored), seconds,
+	       rate_text(rate, worked_on(r, stopped), seconds));
 }
 
 bool report_end(struct report *r, const char *stopped)
@@ -212,7 +219,7 @@ bool report_end(struct report *r, const char *stopped)
 	if (r->opts.json)
 		end_json(r, stopped, seconds);
 	else if (!r->opts.quiet)
-		end_lines(r, seconds);
+		end_lines(r, stopped, seconds);
 	if (stopped)
 		msg("%s: stopped: %s", r->opts.command, stopped);
 	return !r->nr[ACTION_FAILED] && !stopped;

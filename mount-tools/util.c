@@ -141,6 +141,19 @@ const char *size_text(char buf[SIZE_TEXT_BYTES], uint64_t bytes)
 	return buf;
 }
 
+const char *rate_text(char buf[RATE_TEXT_BYTES], uint64_t bytes, double seconds)
+{
+	/* Below the first two it is start and end that are measured. No machine reads bytes faster than the third: they
+	 * were holes or constants, which nobody has to look at. */
+	static const uint64_t least_bytes = 1000000;
+	static const double least_seconds = 0.05, highest_rate = 1e12;
+	char size[SIZE_TEXT_BYTES];
+	buf[0] = '\0';
+	if (bytes >= least_bytes && seconds >= least_seconds && (double)bytes / seconds <= highest_rate)
+		snprintf(buf, RATE_TEXT_BYTES, ", %s/s", size_text(size, (uint64_t)((double)bytes / seconds)));
+	return buf;
+}
+
 double saved_percent(uint64_t raw_bytes, uint64_t stored_bytes)
 {
 	if (!raw_bytes)

@@ -36,6 +36,10 @@ ssize_t pread_full(int fd, void *buf, size_t len, off_t off) MUST_CHECK;
 /* Decimal units as disks and networks use them: "482 B", "90.9 MB", "1.45 GB". buf holds the result. */
 enum { SIZE_TEXT_BYTES = 32 };
 const char *size_text(char buf[SIZE_TEXT_BYTES], uint64_t bytes);
+/* ", 1.23 GB/s", to stand behind what was done; "" where that was too little or too quick to tell. bytes are those that
+ * the time was spent on, 0 when that is not known, as of a run that failed. buf holds the result. */
+enum { RATE_TEXT_BYTES = SIZE_TEXT_BYTES + 8 };
+const char *rate_text(char buf[RATE_TEXT_BYTES], uint64_t bytes, double seconds);
 /* "34.02": how much smaller stored is than raw; below zero when it is larger; 0 for an empty file. */
 double saved_percent(uint64_t raw_bytes, uint64_t stored_bytes);
 /* For people: "34.02 % saved", or "8.24 kB more than the original", as of a tiny file. buf holds the result. */

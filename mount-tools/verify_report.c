@@ -101,14 +101,13 @@ static void end_json(struct verify_report *r, uint64_t nr_left, double seconds)
 
 static void end_lines(const struct verify_report *r, uint64_t nr_left, uint64_t nr_bad, double seconds)
 {
-	char raw[SIZE_TEXT_BYTES], stored[SIZE_TEXT_BYTES], rate[SIZE_TEXT_BYTES], more[64] = "";
+	char raw[SIZE_TEXT_BYTES], stored[SIZE_TEXT_BYTES], rate[RATE_TEXT_BYTES], more[64] = "";
 	uint64_t whole = r->nr[VERDICT_OK] + r->nr[VERDICT_REPAIRED], all = whole + nr_bad;
 	if (nr_left)
 		snprintf(more, sizeof(more), "; %llu left for the next run", (unsigned long long)nr_left);
-	printf("%llu of %llu container%s %s whole (%s, stored as %s), %.1f s, %s/s%s\n", (unsigned long long)whole,
+	printf("%llu of %llu container%s %s whole (%s, stored as %s), %.1f s%s%s\n", (unsigned long long)whole,
 	       (unsigned long long)all, plural(all), is_or_are(all), size_text(raw, r->raw_bytes),
-	       size_text(stored, r->stored_bytes), seconds,
-	       size_text(rate, (uint64_t)MIN((double)r->raw_bytes / MAX(seconds, 1e-6), 1e19)), more);
+	       size_text(stored, r->stored_bytes), seconds, rate_text(rate, nr_bad ? 0 : r->raw_bytes, seconds), more);
 }
 
 bool verify_report_end(struct verify_report *r, uint64_t nr_left)

@@ -29,6 +29,7 @@ echo x >tiny
 head -c 100000 /dev/urandom >noise
 for name in empty tiny noise; do
 	ok weightfs pack $name -o .
+	! grep -q 'B/s' "$out" || fail "the rate of a tiny file: $(cat "$out")"
 	comes_back $name.wfs $name
 done
 # By a symbolic link: the content of the file under the name of the link.

@@ -24,6 +24,14 @@ for fast in "" --fast; do
 	ok weightfs scrub store/m2.wfs store/m3.wfs $fast --rate $((bytes * 2)) --json
 	json 'd["totals"]["seconds"] > 0.4'
 done
+# It is told, but not of a run that failed: what that has gone through is unknown.
+ok weightfs scrub store/m2.wfs store/m3.wfs --rate $((bytes * 5))
+says "B/s"
+cp store/m3.wfs bad.wfs
+"$WFS_PYTHON" "$tests/cli/flip.py" bad.wfs $((bytes / 4))
+expect 1 "bad.wfs: damaged" weightfs scrub store/m2.wfs bad.wfs --rate $((bytes * 5))
+says "1 of 2 containers are whole"
+! grep -q 'B/s' "$out" || fail "the rate of a run that failed: $(cat "$out")"
 
 # In parts. A day of time is left over for each: all at once, and the state says "from the beginning".
 ok weightfs scrub store --state state --max-seconds 86400
