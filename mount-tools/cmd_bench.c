@@ -117,7 +117,7 @@ static void print_table(const char *path, const struct bench_result *r)
 	char sample[SIZE_TEXT_BYTES], raw[SIZE_TEXT_BYTES], saved[SAVED_TEXT_BYTES];
 	out_line("%s: %s, %s", path, size_text(raw, r->raw_bytes), saved_text(saved, r->raw_bytes, r->stored_bytes, 2));
 	printf("one thread, GB/s of original bytes, %s of blocks, best of %u pass%s a block\n\n",
-	       size_text(sample, r->sample_bytes), r->nr_passes, r->nr_passes == 1 ? "" : "es");
+	       size_text(sample, r->sample_bytes), r->nr_passes, plural_es(r->nr_passes));
 	printf("%-12s %8s %8s %8s %8s %8s\n", "variant", "decode", "/memcpy", "checked", "/memcpy", "encode");
 	printf("%-12s %8.2f %8.2f\n", "memcpy", r->memcpy_gbps, 1.0);
 	for (unsigned i = 0; i < r->nr_variants; i++) {

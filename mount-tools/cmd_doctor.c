@@ -8,7 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { OPT_JSON = 256, BAR_CHARS = 30 };
+enum { OPT_JSON = 256, BAR_CHARS = 30, COUNT_TEXT_BYTES = 64 };
 
 static const struct option options[] = {{"json", no_argument, NULL, OPT_JSON}, COMMON_OPTIONS};
 
@@ -19,6 +19,16 @@ static const char *number_text(char buf[SIZE_TEXT_BYTES], const struct doctor *d
 {
 	double value = doctor_number(d, name);
 	snprintf(buf, SIZE_TEXT_BYTES, value < 0 ? "unknown" : "%.0f", value);
+	return buf;
+}
+
+/* "3 bad blocks", "1 miss", "unknown hits". */
+static const char *count_text(char buf[COUNT_TEXT_BYTES], const struct doctor *d, const char *name, const char *noun)
+{
+	char number[SIZE_TEXT_BYTES];
+	uint64_t nr = doctor_number(d, name) == 1 ? 1 : 2; /* as far as grammar goes */
+	snprintf(buf, COUNT_TEXT_BYTES, "%s %s%s", number_text(number, d, name), noun,
+		 noun[strlen(noun) - 1] == 's' ? plural_es(nr) : plural(nr));
 	return buf;
 }
 
@@ -34,15 +44,15 @@ static void print_daemon(const struct doctor *d)
 	char *direct = json_text(json_member(d->stats, "store_direct"));
 	char *cpu = json_text(json_member(d->stats, "cpu")), *best = json_text(json_member(d->stats, "cpu_best"));
 	char *version = json_text(json_member(d->stats, "version"));
-	char a[SIZE_TEXT_BYTES], b[SIZE_TEXT_BYTES];
+	char a[COUNT_TEXT_BYTES], b[COUNT_TEXT_BYTES];
 	out_line("mount        %s: weightfsd %s, process %s, up for %.0f s", d->mount->point, version,
 		 number_text(a, d, "pid"), doctor_number(d, "uptime_seconds"));
 	out_line("store        %s, on %s; O_DIRECT reads: %s", store, *fs ? fs : "an unknown file system",
 		 !strcmp(direct, "works")     ? "work"
 		 : !strcmp(direct, "refused") ? "are refused"
 					      : "not tried before a file is opened");
-	printf("decoder      %s, best here %s; %s threads on %s processors\n", cpu, best, number_text(a, d, "threads"),
-	       number_text(b, d, "processors"));
+	printf("decoder      %s, best here %s; %s on %s\n", cpu, best, count_text(a, d, "threads", "thread"),
+	       count_text(b, d, "processors", "processor"));
 	free(store);
 	free(fs);
 	free(direct);
@@ -53,28 +63,28 @@ static void print_daemon(const struct doctor *d)
 
 static void print_kernel(const struct doctor *d)
 {
-	char a[SIZE_TEXT_BYTES], b[SIZE_TEXT_BYTES], c[SIZE_TEXT_BYTES];
+	char a[COUNT_TEXT_BYTES], b[SIZE_TEXT_BYTES], c[COUNT_TEXT_BYTES];
 	printf("read-ahead   %s KiB, ", number_text(a, d, "read_ahead_kb"));
 	if (doctor_number(d, "read_ahead_kb_wanted") > 0)
 		printf("wanted %s\n", number_text(a, d, "read_ahead_kb_wanted"));
 	else
 		printf("left as it was\n");
-	printf("at once      %s requests, wanted %s; ", number_text(a, d, "max_background"),
+	printf("at once      %s, wanted %s; ", count_text(a, d, "max_background", "request"),
 	       number_text(b, d, "max_background_wanted"));
 	printf("congested from %s, wanted %s%s\n", number_text(a, d, "congestion_threshold"),
 	       number_text(b, d, "congestion_threshold_wanted"),
 	       doctor_number(d, "max_background") < 0 ? " (the kernel tells where fusectl is mounted)" : "");
-	printf("INIT         FUSE 7.%s, reads up to %s, %s pages a request", number_text(a, d, "fuse_protocol_minor"),
-	       bytes_text(b, d, "max_read_bytes"), number_text(c, d, "max_pages"));
+	printf("INIT         FUSE 7.%s, reads up to %s, %s a request", number_text(a, d, "fuse_protocol_minor"),
+	       bytes_text(b, d, "max_read_bytes"), count_text(c, d, "max_pages", "page"));
 	printf(", read-ahead %s\n", bytes_text(a, d, "max_readahead_bytes"));
 }
 
 static void print_sizes(const struct doctor *d)
 {
 	const char *sizes = json_member(d->stats, "request_sizes"), *e;
-	char a[SIZE_TEXT_BYTES], b[SIZE_TEXT_BYTES], c[SIZE_TEXT_BYTES];
+	char a[COUNT_TEXT_BYTES], b[SIZE_TEXT_BYTES], c[SIZE_TEXT_BYTES];
 	double most = 0, limit = 0;
-	printf("requests     %s reads, %s failed, %s served\n", number_text(a, d, "reads"),
+	printf("requests     %s, %s failed, %s served\n", count_text(a, d, "reads", "read"),
 	       number_text(b, d, "read_errors"), bytes_text(c, d, "bytes_served"));
 	for (size_t i = 0; (e = json_element(sizes, i)); i++)
 		most = MAX(most, json_number_or(json_member(e, "reads"), 0));
@@ -91,16 +101,16 @@ static void print_sizes(const struct doctor *d)
 
 static void print_blocks(const struct doctor *d)
 {
-	char a[SIZE_TEXT_BYTES], b[SIZE_TEXT_BYTES], c[SIZE_TEXT_BYTES];
+	char a[COUNT_TEXT_BYTES], b[COUNT_TEXT_BYTES], c[COUNT_TEXT_BYTES];
 	printf("cache        %s of %s", bytes_text(a, d, "cache_bytes"), bytes_text(b, d, "cache_cap_bytes"));
-	printf(", %s hits, %s misses, %s evictions", number_text(a, d, "cache_hits"), number_text(b, d, "cache_misses"),
-	       number_text(c, d, "cache_evictions"));
+	printf(", %s, %s, %s", count_text(a, d, "cache_hits", "hit"), count_text(b, d, "cache_misses", "miss"),
+	       count_text(c, d, "cache_evictions", "eviction"));
 	printf(", %s above the cap\n", bytes_text(a, d, "cache_overflow_bytes"));
 	if (doctor_number(d, "ahead_blocks") >= 0)
-		printf("ahead        %s blocks decoded ahead, %s used, %s wasted\n", number_text(a, d, "ahead_blocks"),
+		printf("ahead        %s decoded ahead, %s used, %s wasted\n", count_text(a, d, "ahead_blocks", "block"),
 		       number_text(b, d, "ahead_used"), number_text(c, d, "ahead_wasted"));
-	printf("trouble      %s bad blocks, %s bad containers, %s timeouts\n", number_text(a, d, "bad_blocks"),
-	       number_text(b, d, "bad_files"), number_text(c, d, "timeouts"));
+	printf("trouble      %s, %s, %s\n", count_text(a, d, "bad_blocks", "bad block"),
+	       count_text(b, d, "bad_files", "bad container"), count_text(c, d, "timeouts", "timeout"));
 }
 
 static void print_lines(const struct doctor *d)

@@ -30,6 +30,12 @@ double doctor_number(const struct doctor *d, const char *name)
 	return json_number_or(json_member(d->stats, name), -1);
 }
 
+/* What follows a noun of which a count of the document says how many there are. */
+static const char *s_of(double nr)
+{
+	return plural(nr == 1 ? 1 : 2);
+}
+
 /* what and run are from now on ours. */
 static void advise(struct doctor *d, char *what, char *run)
 {
@@ -57,13 +63,16 @@ static char *quoted(const char *path)
 
 /* ---- a mount that serves --------------------------------------------------------------------------------------- */
 
-/* before and after stand around the number that is in force. */
-static void check_setting(struct doctor *d, const char *name, const char *path, const char *before, const char *after)
+/* before and one or more, which stand for a single one and for others, are around the number that is in force. */
+static void check_setting(struct doctor *d, const char *name, const char *path, const char *before, const char *one,
+			  const char *more)
 {
 	char *wanted_name = xasprintf("%s_wanted", name);
 	double now = doctor_number(d, name), wanted = doctor_number(d, wanted_name);
 	if (now >= 0 && now < wanted)
-		advise(d, xasprintf("%s %.0f %s, and %.0f are wanted", before, now, after, wanted),
+		advise(d,
+		       xasprintf("%s %.0f %s, and %.0f %s wanted", before, now, now == 1 ? one : more, wanted,
+				 wanted == 1 ? "is" : "are"),
 		       xasprintf("as root: echo %.0f > %s", wanted, path));
 	free(wanted_name);
 }
@@ -75,7 +84,7 @@ static void check_kernel(struct doctor *d)
 	char *background = xasprintf("%s/max_background", control);
 	char *congestion = xasprintf("%s/congestion_threshold", control);
 	double now = doctor_number(d, "read_ahead_kb");
-	check_setting(d, "read_ahead_kb", ahead, "requests are small and few: the kernel reads ahead", "KiB");
+	check_setting(d, "read_ahead_kb", ahead, "requests are small and few: the kernel reads ahead", "KiB", "KiB");
 	if (doctor_number(d, "read_ahead_kb_wanted") == 0 && now > 0 && now < LEAST_READ_AHEAD_KB)
 		advise(d,
 		       xasprintf("requests are small and few: the kernel reads ahead %.0f KiB, and the mount was made "
@@ -83,8 +92,8 @@ static void check_kernel(struct doctor *d)
 				 "read_ahead_kb=0",
 				 now),
 		       xasprintf("as root: echo %d > %s", GOOD_READ_AHEAD_KB, ahead));
-	check_setting(d, "max_background", background, "the kernel sends", "requests at once");
-	check_setting(d, "congestion_threshold", congestion, "the kernel reads ahead no further when",
+	check_setting(d, "max_background", background, "the kernel sends", "request at once", "requests at once");
+	check_setting(d, "congestion_threshold", congestion, "the kernel reads ahead no further when", "request is out",
 		      "requests are out");
 	free(ahead);
 	free(control);
@@ -114,7 +123,9 @@ static void check_decoder(struct doctor *d)
 		advise(d, xasprintf("it decodes with %s, and this machine can run %s", cpu, best),
 		       xstrdup("mount again without -o cpu=, or with -o cpu=auto"));
 	if (threads >= 0 && threads < processors)
-		advise(d, xasprintf("%.0f threads decode, and there are %.0f processors", threads, processors),
+		advise(d,
+		       xasprintf("%.0f thread%s decode%s, and there are %.0f processors", threads, s_of(threads),
+				 threads == 1 ? "s" : "", processors),
 		       xasprintf("mount again with -o threads=%.0f", processors));
 	free(cpu);
 	free(best);
@@ -166,25 +177,23 @@ static void check_cache(struct doctor *d)
 
 static void check_trouble(struct doctor *d)
 {
-	char *store = json_text(json_member(d->stats, "store")), *word = quoted(store),
-	     *point = quoted(d->mount->point);
+	char *store = json_text(json_member(d->stats, "store")), *word = quoted(store);
 	double blocks = doctor_number(d, "bad_blocks"), files = doctor_number(d, "bad_files");
 	double timeouts = doctor_number(d, "timeouts");
 	if (blocks > 0 || files > 0)
 		advise(d,
-		       xasprintf("damage was found: %.0f blocks, and %.0f files as a whole, cannot be read", blocks,
-				 files),
-		       !strcmp(store, d->mount->point)
-			       ? xasprintf("weightfs umount %s && weightfs verify %s", point, word)
-			       : xasprintf("weightfs verify %s", word));
+		       xasprintf("damage was found: %.0f block%s, and %.0f file%s as a whole, cannot be read", blocks,
+				 s_of(blocks), files, s_of(files)),
+		       xasprintf("weightfs verify %s", word));
 	if (timeouts > 0)
-		advise(d, xasprintf("%.0f requests failed because the store did not answer in time", timeouts),
+		advise(d,
+		       xasprintf("%.0f request%s failed because the store did not answer in time", timeouts,
+				 s_of(timeouts)),
 		       xstrdup("look after the disk or the server of the store; where it is only slow, mount again "
 			       "with a "
 			       "larger -o io_timeout="));
 	free(store);
 	free(word);
-	free(point);
 }
 
 static void check_version(struct doctor *d)

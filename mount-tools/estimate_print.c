@@ -116,10 +116,10 @@ static void print_dtypes(const struct estimate_report *r)
 			printf("other bytes: %llu, taken as they are by all but weightfs\n",
 			       (unsigned long long)sums->raw_bytes);
 		else
-			printf("%s: %llu weight%s in %llu tensor%s, %llu bytes\n", dtypes[rows[i]].name,
+			printf("%s: %llu weight%s in %llu tensor%s, %llu byte%s\n", dtypes[rows[i]].name,
 			       (unsigned long long)sums->nr_weights, plural(sums->nr_weights),
 			       (unsigned long long)sums->nr_tensors, plural(sums->nr_tensors),
-			       (unsigned long long)sums->raw_bytes);
+			       (unsigned long long)sums->raw_bytes, plural(sums->raw_bytes));
 		print_row(r, rows[i]);
 	}
 }
@@ -139,7 +139,7 @@ void estimate_print(const struct estimate_report *r)
 			print_dtypes(r);
 		else
 			printf("no safetensors tensors: weightfs looks at any bytes, the other schemes at tensors\n\n");
-		printf("in all: %llu bytes\n", (unsigned long long)e->total.raw_bytes);
+		printf("in all: %llu byte%s\n", (unsigned long long)e->total.raw_bytes, plural(e->total.raw_bytes));
 		print_row(r, OTHER + 1);
 	}
 	print_notes(r);

@@ -92,7 +92,8 @@ void info_print(const struct info *info, const struct info_opts *opts)
 	const char *damage;
 	time_text(mtime, sizeof(mtime), h->mtime_sec, h->mtime_nsec);
 	out_line("%s", info->path);
-	printf("  original   %llu bytes (%s)\n", (unsigned long long)h->raw_len, size_text(raw, h->raw_len));
+	printf("  original   %llu byte%s (%s)\n", (unsigned long long)h->raw_len, plural(h->raw_len),
+	       size_text(raw, h->raw_len));
 	printf("  stored     %llu bytes (%s), %s\n", (unsigned long long)info->stored_bytes,
 	       size_text(stored, info->stored_bytes), saved_text(saved, h->raw_len, info->stored_bytes, 3));
 	printf("  modified   %s\n  sha256     %s\n", mtime, sha256_text(sha, h->sha256));

@@ -65,15 +65,17 @@ void lost_print_lines(const struct lost *lost, size_t max_listed)
 			 (unsigned long long)(r->off + r->len - 1));
 	}
 	if (lost->nr_ranges > ranges)
-		out_line("  lost: %zu more ranges, %s in all (--json lists more)", lost->nr_ranges - ranges,
-			 size_text(size, lost->bytes));
+		out_line("  lost: %zu more range%s, %s in all (--json lists more)", lost->nr_ranges - ranges,
+			 plural(lost->nr_ranges - ranges), size_text(size, lost->bytes));
 	for (size_t i = 0; i < tensors; i++) {
 		const struct lost_tensor *t = &lost->tensor[i];
-		out_line("  hit: tensor %s (%s): %llu of %llu bytes", t->tensor->name, t->tensor->dtype,
-			 (unsigned long long)t->lost_bytes, (unsigned long long)t->tensor->raw_len);
+		out_line("  hit: tensor %s (%s): %llu of %llu byte%s", t->tensor->name, t->tensor->dtype,
+			 (unsigned long long)t->lost_bytes, (unsigned long long)t->tensor->raw_len,
+			 plural(t->tensor->raw_len));
 	}
 	if (lost->nr_tensors > tensors)
-		out_line("  hit: %zu more tensors (--json lists more)", lost->nr_tensors - tensors);
+		out_line("  hit: %zu more tensor%s (--json lists more)", lost->nr_tensors - tensors,
+			 plural(lost->nr_tensors - tensors));
 	if (lost->names == LOST_NAMES_DAMAGED)
 		out_line("  hit: the header that names the tensors is lost too");
 }

@@ -177,9 +177,9 @@ void save_partial(struct member *m, const struct wfs_reader *reader, struct temp
 	if (names_free(m, partial, list) && save_content(&s, &lost) && publish(m, &lost, reason, temp, partial, list)) {
 		if (lost.nr_ranges)
 			member_failed(
-				m, "%s; %llu of %llu bytes are lost, the rest is in %s, and %s lists what is missing",
+				m, "%s; %llu of %llu byte%s %s lost, the rest is in %s, and %s lists what is missing",
 				reason, (unsigned long long)lost.bytes, (unsigned long long)m->group->head.raw_len,
-				partial, list);
+				plural(m->group->head.raw_len), is_or_are(m->group->head.raw_len), partial, list);
 		else
 			member_failed(m, "%s, though every block has its hash; what they give is in %s", reason,
 				      partial);

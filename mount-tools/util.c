@@ -176,6 +176,11 @@ const char *plural(uint64_t nr)
 	return nr == 1 ? "" : "s";
 }
 
+const char *plural_es(uint64_t nr)
+{
+	return nr == 1 ? "" : "es";
+}
+
 const char *is_or_are(uint64_t nr)
 {
 	return nr == 1 ? "is" : "are";

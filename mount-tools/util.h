@@ -46,8 +46,9 @@ double saved_percent(uint64_t raw_bytes, uint64_t stored_bytes);
 enum { SAVED_TEXT_BYTES = 64 };
 const char *saved_text(char buf[SAVED_TEXT_BYTES], uint64_t raw_bytes, uint64_t stored_bytes, int decimals);
 
-/* What follows a noun and a verb that nr of them are: "s" or "", "is" or "are". */
+/* What follows a noun, and a verb, that nr of them are: "s" or "", "es" or "", "is" or "are". */
 const char *plural(uint64_t nr);
+const char *plural_es(uint64_t nr);
 const char *is_or_are(uint64_t nr);
 
 /* Parse all of text as a decimal number in low..high; "k", "M", "G", "T" (powers of 1024) may follow with units. */

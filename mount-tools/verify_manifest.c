@@ -297,9 +297,10 @@ static void begin_report(struct verify *v)
 static bool end_report(struct verify *v, double seconds)
 {
 	char raw[SIZE_TEXT_BYTES], manifest[SHA256_TEXT_BYTES];
-	uint64_t bad = 0;
+	uint64_t bad = 0, all;
 	for (enum finding f = FOUND_OK + 1; f < NR_FINDINGS; f++)
 		bad += v->nr[f];
+	all = v->nr[FOUND_OK] + bad;
 	if (v->opts->json) {
 		json_end(&v->out);
 		json_object(&v->out, "totals");
@@ -310,8 +311,8 @@ static bool end_report(struct verify *v, double seconds)
 		json_end(&v->out);
 		json_end(&v->out);
 	} else if (!v->opts->quiet && v->manifest) {
-		printf("%llu of %llu files are as they were signed (%s), %.1f s\n", (unsigned long long)v->nr[FOUND_OK],
-		       (unsigned long long)(v->nr[FOUND_OK] + bad), size_text(raw, v->raw_bytes), seconds);
+		printf("%llu of %llu file%s %s as signed (%s), %.1f s\n", (unsigned long long)v->nr[FOUND_OK],
+		       (unsigned long long)all, plural(all), is_or_are(all), size_text(raw, v->raw_bytes), seconds);
 		printf("SHA-256 of the manifest: %s\n", sha256_text(manifest, wfs_manifest_sha256(v->manifest)));
 	}
 	return !bad && v->store.complete;

@@ -94,7 +94,7 @@ for fast in "" --fast; do
 	# shellcheck disable=SC2086 # an option or none
 	ok weightfs verify store --pubkey pub.pem $fast
 	says "store/model.safetensors.wfs: ok"
-	says "12 of 12 files are as they were signed"
+	says "12 of 12 files are as signed"
 	says "$sum"
 	# shellcheck disable=SC2086
 	ok weightfs verify --pubkey pub.pem $fast --json store

@@ -95,12 +95,14 @@ cp -p "$store/model.wfs" "$dir/damaged"
 mount_store "$dir/damaged" "$mnt"
 expect_status 1 cat "$mnt/model"
 doctor 1
-holds 'any(i.startswith("damage was found: 1 blocks") and i.endswith(": weightfs verify '"$dir/damaged"'") for i in improve)'
+holds 'any(i.startswith("damage was found: 1 block, and 0 files as a whole") and i.endswith(": weightfs verify '"$dir/damaged"'") for i in improve)'
 unmount "$mnt"
 mount_store "$dir/damaged" "$dir/damaged"
 expect_status 1 cat "$dir/damaged/model"
 mnt=$dir/damaged doctor 1
-holds 'any("weightfs umount '"$dir/damaged"' && weightfs verify '"$dir/damaged"'" in i for i in improve)'
+holds 'any(i.endswith(": weightfs verify '"$dir/damaged"'") for i in improve)'
+expect_status 1 weightfs verify "$dir/damaged"
+grep -q 'model.wfs: damaged: block' "$dir/err" || fail "what doctor says to run does not help: $(cat "$dir/err")"
 unmount "$dir/damaged"
 
 # What does not happen at will: a stand-in for the daemon, which the command looks for beside itself, says that it has.
@@ -161,6 +163,15 @@ says 'ahead_blocks=5000, ahead_used=4900, ahead_wasted=100'
 doctor $healthy
 expect_status $healthy "$tool" doctor "$mnt"
 grep -q 'ahead  *5000 blocks decoded ahead, 4900 used, 100 wasted' "$dir/out" || fail "decode-ahead: $(cat "$dir/out")"
+# One of a kind, and more or none.
+says 'threads=1, processors=1, max_background=1, reads=1, cache_hits=1, cache_misses=1, cache_evictions=0, bad_blocks=1, timeouts=1'
+doctor 1
+holds 'any("1 request failed" in i for i in improve) and any("sends 1 request at once" in i for i in improve)'
+expect_status 1 "$tool" doctor "$mnt"
+for text in '; 1 thread on 1 processor$' '1 request, wanted' '  1 read, ' ', 1 hit, 1 miss, 0 evictions, ' \
+	' 1 bad block, 0 bad containers, 1 timeout$'; do
+	grep -q -- "$text" "$dir/out" || fail "'$text' is not in: $(cat "$dir/out")"
+done
 says 'version="0.0.1"'
 doctor 1
 holds 'improve[0].startswith("the daemon is weightfs 0.0.1")'
