@@ -290,7 +290,7 @@ void wfs_reason(char buf[REASON_BYTES], const struct wfs_reader *reader, const s
 		snprintf(place, sizeof(place), "block %llu (bytes %llu to %llu): ", (unsigned long long)block.index,
 			 (unsigned long long)block.raw_off, (unsigned long long)(block.raw_off + block.raw_len - 1));
 	}
-	if (err->status == WFS_IO)
+	if (err->status == WFS_IO && err->sys_errno)
 		snprintf(buf, REASON_BYTES, "%s%s: %s", place, err->reason, strerror(err->sys_errno));
 	else if (err->status == WFS_UNSUPPORTED)
 		snprintf(buf, REASON_BYTES, "%s%s: update weightfs to read it", place, err->reason);

@@ -267,6 +267,11 @@ static enum wfs_status load_manifest(struct verify *v, const uint8_t key[WFS_PUB
 {
 	int fd = openat(v->store.root_fd, WFS_MANIFEST_NAME, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
 	enum wfs_status status;
+	if (fd < 0 && errno == ENOENT) {
+		*err = (struct wfs_error){.status = WFS_IO,
+					  .reason = "there is no manifest: sign the store with weightfs sign"};
+		return WFS_IO;
+	}
 	if (fd < 0) {
 		*err = (struct wfs_error){.status = WFS_IO, .sys_errno = errno, .reason = "cannot open the manifest"};
 		return WFS_IO;

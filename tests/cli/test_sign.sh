@@ -107,7 +107,8 @@ expect 1 "key.pem: not a public key" weightfs verify --pubkey key.pem store
 openssl pkey -in ec.pem -pubout -out ec-pub.pem
 expect 1 "ec-pub.pem: not a public key of Ed25519" weightfs verify --pubkey ec-pub.pem store
 expect 1 "signed with another key" weightfs verify --pubkey other-pub.pem store
-expect 1 "cannot open the manifest: No such file" weightfs verify --pubkey pub.pem before
+expect 1 "before/$manifest: error: there is no manifest: sign the store" weightfs verify --pubkey pub.pem before
+grep -q 'with weightfs sign$' "$err" || fail "$(cat "$err")"
 
 # ---- attacks ----
 
