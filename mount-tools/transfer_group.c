@@ -70,15 +70,26 @@ static bool same_state(const struct stat *a, const struct stat *b)
 	return same_content(a, b) && same_time(a->st_ctim, b->st_ctim);
 }
 
+/* Nothing has its name any more. In place its other form may stand there, made by another run. */
+static bool member_gone(struct member *m)
+{
+	if (m->t->in_place && !faccessat(m->src_dir, m->target, F_OK, AT_SYMLINK_NOFOLLOW))
+		return member_failed(m, "gave way to %s while it was read: another run was faster", m->target);
+	return member_failed(m, "was removed or moved while it was read");
+}
+
+/* The name first: the change time moves with the number of names, too. */
 bool member_unchanged(struct member *m)
 {
 	struct stat now, named;
 	if (fstat(m->src_fd, &now))
 		return member_failed_errno(m, "cannot stat", errno);
+	if (fstatat(m->src_dir, m->name, &named, AT_SYMLINK_NOFOLLOW))
+		return errno == ENOENT ? member_gone(m) : member_failed_errno(m, "cannot stat", errno);
+	if (!same_inode(&named, &m->st))
+		return member_failed(m, "was replaced while it was read: left as it is");
 	if (!same_state(&now, &m->st))
 		return member_failed(m, "changed while it was read: left as it is");
-	if (fstatat(m->src_dir, m->name, &named, AT_SYMLINK_NOFOLLOW) || !same_inode(&named, &m->st))
-		return member_failed(m, "was moved or replaced while it was read: left as it is");
 	return true;
 }
 
@@ -87,6 +98,8 @@ static bool open_member(struct member *m)
 	const char *target_name;
 	m->src_dir = tree_open_parent(m->t->src_root, m->entry->path, &m->name);
 	m->src_fd = m->src_dir < 0 ? -1 : tree_open_file(m->src_dir, m->name);
+	if (m->src_fd < 0 && errno == ENOENT)
+		return member_failed(m, "is not there any more: it was removed or moved, or another run was faster");
 	if (m->src_fd < 0 || fstat(m->src_fd, &m->st))
 		return member_failed_errno(m, "cannot open", errno);
 	if (!same_inode(&m->st, &m->entry->st))

@@ -149,6 +149,9 @@ static bool may_remove(struct member *m)
 		return member_failed(m, "%s is gone or was replaced meanwhile: kept", m->successor->name);
 	/* The source last, right before it goes. */
 	m->src_fd = tree_open_file(m->src_dir, m->name);
+	if (m->src_fd < 0 && errno == ENOENT)
+		return member_failed(m, "was removed or moved meanwhile, perhaps by another run; %s holds it",
+				     m->successor->name);
 	if (m->src_fd < 0)
 		return member_failed_errno(m, "cannot open the original again", errno);
 	if (g->changed || has_writer(m->src_fd) || fstat(m->src_fd, &now) || !same_file(&now, &g->st) ||

@@ -63,6 +63,21 @@ for how in grows rewritten "time set back" replaced; do
 		weights "$dir/src/changing" 20 1
 	done
 done
+# When its name goes, what became of it is said.
+cc -std=gnu11 -D_GNU_SOURCE -O2 -fPIC -shared -o "$dir/faults.so" "$tests/cli/faults.c"
+# goes SAYS CALL COMMAND: pack in place, in which this command runs before that call.
+goes()
+{
+	rm -rf "$dir/tree"
+	mkdir "$dir/tree"
+	cp "$dir/src/still" "$dir/tree"
+	expect 1 "still: $1" env LD_PRELOAD="$dir/faults.so" FAULT_ROOT="$dir/tree" FAULT_CALLS=",$2," FAULT_AT=1 FAULT_ACTION=run \
+		FAULT_COMMAND="$3" "$WFS_BIN/weightfs" pack --in-place "$dir/tree"
+	[ "$3" = "rm $dir/tree/still" ] || weightfs cat "$dir/tree/still.wfs" | cmp - "$dir/src/still" || fail "lost: $1"
+}
+goes "gave way to still.wfs while it was read: another run was faster" fsync "$WFS_BIN/weightfs pack --in-place -q $dir/tree 2>/dev/null"
+goes "was removed or moved while it was read" fsync "rm $dir/tree/still"
+goes "was removed or moved meanwhile, perhaps by another run; still.wfs holds it" rename "rm -f $dir/tree/still"
 # Two runs at once over one tree: both end, neither harms the other.
 for round in 1 2 3; do
 	rm -rf "$dir/tree" "$dir/store"
