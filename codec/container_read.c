@@ -72,33 +72,76 @@ static void fill_head(const struct wfs_disk_head *d, bool from_tail, struct wfs_
 	memcpy(head->sha256, d->sha256, sizeof(head->sha256));
 }
 
-enum wfs_status wfs_head_read(int fd, struct wfs_head *head_ret, struct wfs_error *err)
+/* Where both copies of the head are lost: whether copy A of the metadata still begins as it must. */
+static enum wfs_status find_sections(int fd, bool *found_ret, struct wfs_error *err)
 {
+	struct {
+		struct wfs_disk_meta meta;
+		struct wfs_disk_section section[WFS_SECTION_HASHES];
+	} d;
+	size_t got;
+	int sys_errno = wfs_pread_full(fd, &d, sizeof(d), WFS_HEAD_BYTES, &got);
+
+	if (sys_errno)
+		return wfs_fail_io(err, sys_errno, "cannot read the metadata");
+	*found_ret = got == sizeof(d) && d.meta.nr_sections >= WFS_SECTION_HASHES &&
+		     d.meta.nr_sections <= WFS_MAX_SECTIONS && !d.meta.zero;
+	for (u32 i = 0; *found_ret && i < WFS_SECTION_HASHES; i++)
+		*found_ret = d.section[i].kind == i + 1 && d.section[i].coding <= WFS_LZ4 && !d.section[i].zero;
+	return WFS_OK;
+}
+
+/* What remains of a file without a good copy of the head. */
+struct remains {
+	bool magic, nothing;
+};
+
+static void look_for_remains(const struct wfs_disk_head *d, size_t got, struct remains *remains)
+{
+	remains->magic |= got >= WFS_MAGIC_BYTES && has_magic(d);
+	remains->nothing &= is_zero((const u8 *)d, got);
+}
+
+static enum wfs_status refuse(int fd, const struct remains *remains, bool suffixed, struct wfs_error *err)
+{
+	bool sections = false;
+	enum wfs_status status = remains->magic ? WFS_OK : find_sections(fd, &sections, err);
+
+	if (status != WFS_OK)
+		return status;
+	if (remains->magic || sections)
+		return wfs_fail(err, WFS_BAD_CHECKSUM, "head and tail are both damaged");
+	if (remains->nothing && suffixed)
+		return wfs_fail(err, WFS_BAD_CHECKSUM, "is named like a container and is empty or zeros");
+	return wfs_fail(err, WFS_NOT_CONTAINER, "not a weightfs container");
+}
+
+static enum wfs_status read_head(int fd, bool suffixed, struct wfs_head *head_ret, struct wfs_error *err)
+{
+	struct remains remains = {.nothing = true};
 	struct wfs_disk_head d;
 	enum wfs_status status;
 	struct stat st;
 	size_t got;
-	bool trace, from_tail = false;
+	bool from_tail = false;
 	int head_errno = wfs_pread_full(fd, &d, sizeof(d), 0, &got), tail_errno = 0;
 
 	/* A medium that cannot give one copy may still give the other. */
 	if (head_errno && head_errno != EIO)
 		return wfs_fail_io(err, head_errno, "cannot read the head");
 	if (!is_good_copy(&d, got)) {
-		trace = got >= WFS_MAGIC_BYTES && has_magic(&d);
+		look_for_remains(&d, got, &remains);
 		if (fstat(fd, &st))
 			return wfs_fail_io(err, errno, "cannot stat the container");
 		got = 0;
 		if (st.st_size >= WFS_HEAD_BYTES)
 			tail_errno = wfs_pread_full(fd, &d, sizeof(d), (u64)st.st_size - WFS_HEAD_BYTES, &got);
 		if (!is_good_copy(&d, got)) {
-			trace = trace || (got >= WFS_MAGIC_BYTES && has_magic(&d));
+			look_for_remains(&d, got, &remains);
 			if (head_errno || tail_errno)
 				return wfs_fail_io(err, head_errno ? head_errno : tail_errno,
 						   "cannot read head or tail");
-			if (trace)
-				return wfs_fail(err, WFS_BAD_CHECKSUM, "head and tail are both damaged");
-			return wfs_fail(err, WFS_NOT_CONTAINER, "not a weightfs container");
+			return refuse(fd, &remains, suffixed, err);
 		}
 		from_tail = true;
 	}
@@ -106,6 +149,16 @@ enum wfs_status wfs_head_read(int fd, struct wfs_head *head_ret, struct wfs_erro
 	if (status == WFS_OK)
 		fill_head(&d, from_tail, head_ret);
 	return status;
+}
+
+enum wfs_status wfs_head_read(int fd, struct wfs_head *head_ret, struct wfs_error *err)
+{
+	return read_head(fd, false, head_ret, err);
+}
+
+enum wfs_status wfs_head_read_suffixed(int fd, struct wfs_head *head_ret, struct wfs_error *err)
+{
+	return read_head(fd, true, head_ret, err);
 }
 
 /* Read one copy of the metadata; *good_ret: whether it is whole and its checksum right. */
@@ -180,7 +233,7 @@ enum wfs_status wfs_reader_open(int fd, const struct wfs_reader_opts *opts, stru
 	r->cpu = cpu == WFS_CPU_AUTO ? wfs_cpu_best() : cpu;
 	r->kernels = wfs_kernels_for(r->cpu);
 	r->memory_bytes = sizeof(*r);
-	status = wfs_head_read(fd, &r->head, err);
+	status = read_head(fd, opts && opts->suffixed, &r->head, err);
 	if (status != WFS_OK)
 		goto out;
 	if (fstat(fd, &st)) {

@@ -98,8 +98,12 @@ struct wfs_head {
 };
 
 /* Read the head of the file fd, or the tail copy when the head is damaged: one pread in the good case. fd stays the
- * caller's. WFS_NOT_CONTAINER: neither copy nor any trace of the magic (an ordinary file). Any thread. */
+ * caller's. WFS_BAD_CHECKSUM: no good copy, but a trace of one or of the metadata behind it. WFS_NOT_CONTAINER: no
+ * trace (an ordinary file). Any thread. */
 WFS_API WFS_MUST_CHECK enum wfs_status wfs_head_read(int fd, struct wfs_head *head_ret, struct wfs_error *err);
+/* The same of a file whose name ends in ".wfs": there an empty file, or one whose first and last 4 KiB are zeros, is a
+ * container that has lost all (WFS_BAD_CHECKSUM), as a power cut leaves it (FORMAT.md 1.1). */
+WFS_API WFS_MUST_CHECK enum wfs_status wfs_head_read_suffixed(int fd, struct wfs_head *head_ret, struct wfs_error *err);
 
 enum wfs_coding {
 	WFS_STORED = 0,
@@ -120,6 +124,7 @@ struct wfs_reader_opts {
 	/* Check the SHA-256 of every block as well, whoever decodes it; a container whose metadata has none is refused
 	 * (WFS_BAD_DATA). Costs 32 bytes a block. Decoding may then allocate, and fail with WFS_NO_MEMORY. */
 	bool check_sha256;
+	bool suffixed; /* the file's name ends in ".wfs": as wfs_head_read_suffixed */
 };
 
 /* Read and validate head and metadata of the container fd: after this, only block contents can be bad. fd stays the

@@ -201,7 +201,7 @@ static void head_read(struct wfsd *d, int fd, struct head *head, const char *dir
 
 	wfsd_count(&d->stats.heads_read, 1);
 	wfsd_store_read_exactly(fd);
-	switch (wfs_head_read(fd, &raw, &err)) {
+	switch (wfs_head_read_suffixed(fd, &raw, &err)) {
 	case WFS_OK:
 		head->kind = WFSD_CONTAINER;
 		head->raw_len = raw.raw_len;

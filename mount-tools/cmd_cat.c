@@ -72,8 +72,9 @@ static bool cat_container(const char *path, const struct wfs_reader *reader, uns
 	return false;
 }
 
-static bool cat_path(const char *path, const struct wfs_reader_opts *opts, unsigned nr_threads)
+static bool cat_path(const char *path, enum wfs_cpu cpu, unsigned nr_threads)
 {
+	const struct wfs_reader_opts opts = {.cpu = cpu, .suffixed = container_path(path)};
 	struct wfs_reader *reader = NULL;
 	struct wfs_error err = {0};
 	char reason[REASON_BYTES], advice[ADVICE_BYTES];
@@ -89,15 +90,14 @@ static bool cat_path(const char *path, const struct wfs_reader_opts *opts, unsig
 		msg("cat: %s: %s", path, S_ISDIR(st.st_mode) ? strerror(EISDIR) : "is not a regular file");
 		goto out;
 	}
-	status = wfs_reader_open(fd, opts, &reader, &err);
+	status = wfs_reader_open(fd, &opts, &reader, &err);
 	if (status == WFS_NOT_CONTAINER) {
 		ok = cat_plain(path, fd);
 	} else if (status == WFS_OK) {
 		ok = cat_container(path, reader, nr_threads);
 	} else {
 		wfs_reason(reason, NULL, &err);
-		msg("cat: %s: %s%s", path, reason,
-		    err.status == WFS_BAD_DATA || err.status == WFS_BAD_CHECKSUM ? unreadable_advice(fd, advice) : "");
+		msg("cat: %s: %s%s", path, reason, damage_advice(fd, NULL, &err, advice));
 	}
 	wfs_reader_free(reader);
 out:
@@ -108,20 +108,20 @@ out:
 
 int cmd_cat(const struct command *self, int argc, char **argv)
 {
-	struct wfs_reader_opts opts = {0};
+	enum wfs_cpu cpu = WFS_CPU_AUTO;
 	unsigned nr_threads = nr_processors();
 	bool ok = true;
 	int c;
 	while ((c = getopt_long(argc, argv, "j:hV", options, NULL)) >= 0) {
 		if (c == 'h' || c == 'V' || c == '?')
 			return common_option(self, c);
-		if (c == 'j' ? !parse_threads("cat", optarg, &nr_threads) : !parse_cpu("cat", optarg, &opts.cpu))
+		if (c == 'j' ? !parse_threads("cat", optarg, &nr_threads) : !parse_cpu("cat", optarg, &cpu))
 			return EXIT_USAGE;
 	}
 	if (!check_arguments(self, argc - optind, argv + optind, 1, -1))
 		return EXIT_USAGE;
 	for (int i = optind; i < argc; i++)
-		ok = cat_path(argv[i], &opts, nr_threads) && ok;
+		ok = cat_path(argv[i], cpu, nr_threads) && ok;
 	/* close() tells of a write that failed late, on NFS for one. */
 	if (close(STDOUT_FILENO) && errno != EBADF) {
 		msg("cannot write the output: %s", strerror(errno));

@@ -41,9 +41,8 @@ static void walk_error(void *ctx, const char *path, int sys_errno)
 
 static bool is_container(int fd, const char *path)
 {
-	const char *slash = strrchr(path, '/');
 	struct wfs_head head;
-	return container_name(slash ? slash + 1 : path, NULL) && wfs_head_read(fd, &head, NULL) != WFS_NOT_CONTAINER;
+	return container_path(path) && wfs_head_read_suffixed(fd, &head, NULL) != WFS_NOT_CONTAINER;
 }
 
 static void take_file(struct run *r, int fd, const char *file, uint64_t raw_len)

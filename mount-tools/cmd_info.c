@@ -43,7 +43,7 @@ static void add_file(struct store *s, int root_fd, const struct tree_entry *e)
 		fd = tree_open_file(dir_fd, name);
 		if (fd < 0)
 			walk_error(s, e->path, errno);
-		else if (wfs_head_read(fd, &head, &err) == WFS_OK)
+		else if (wfs_head_read_suffixed(fd, &head, &err) == WFS_OK)
 			err = (uint64_t)e->st.st_size >= head.file_len
 				      ? (struct wfs_error){.status = WFS_OK}
 				      : (struct wfs_error){WFS_BAD_DATA, 0, WFS_NO_BLOCK, "the container is cut short"};
@@ -129,6 +129,7 @@ static bool info_store(const char *path, int root_fd, bool json)
 
 static bool info_container(const char *path, int fd, const struct info_opts *opts)
 {
+	const struct wfs_reader_opts reader_opts = {.suffixed = container_path(path)};
 	struct wfs_reader *reader = NULL;
 	struct wfs_error err = {0};
 	char reason[REASON_BYTES];
@@ -139,7 +140,7 @@ static bool info_container(const char *path, int fd, const struct info_opts *opt
 		msg("info: %s: %s", path, strerror(errno));
 		return false;
 	}
-	if (wfs_reader_open(fd, NULL, &reader, &err) != WFS_OK) {
+	if (wfs_reader_open(fd, &reader_opts, &reader, &err) != WFS_OK) {
 		wfs_reason(reason, NULL, &err);
 		msg("info: %s: %s", path,
 		    err.status == WFS_NOT_CONTAINER && in_weightfs_mount(fd) ? in_weightfs_mount_reason : reason);

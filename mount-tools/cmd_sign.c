@@ -67,7 +67,7 @@ static void check_pieces(struct sign *s)
 		const struct tree_entry *e = entry_of(s, i);
 		/* At least so many lines: one piece needs none. */
 		bool has_pieces =
-			S_ISREG(e->st.st_mode) && !is_container_name(e) && e->st.st_size > WFS_MANIFEST_PIECE_BYTES;
+			S_ISREG(e->st.st_mode) && !container_path(e->path) && e->st.st_size > WFS_MANIFEST_PIECE_BYTES;
 		uint64_t nr = has_pieces ? (uint64_t)e->st.st_size / WFS_MANIFEST_PIECE_BYTES : 0;
 		if (nr > most) {
 			fail(s, e->path, "a manifest cannot hold so many files that are no containers: pack it first");

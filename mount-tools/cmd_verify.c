@@ -58,12 +58,8 @@ static void verify_item(void *ctx, size_t i)
 	} else {
 		verify_container(dir_fd, name, fd, &v->opts, r);
 	}
-	if (r->verdict == VERDICT_NONE && item->named) {
+	if (r->verdict == VERDICT_NONE)
 		snprintf(r->reason, sizeof(r->reason), "%s", not_container);
-	} else if (r->verdict == VERDICT_NONE && holds_nothing(fd)) {
-		r->verdict = VERDICT_DAMAGED;
-		snprintf(r->reason, sizeof(r->reason), "is named like a container and holds nothing");
-	}
 	/* In a tree an ordinary file may end in ".wfs". */
 	if (r->verdict != VERDICT_NONE || item->named)
 		verify_report_add(&v->report, item->shown, r);

@@ -234,14 +234,24 @@ void lost_free(struct lost *lost)
 	*lost = (struct lost){0};
 }
 
-const char *unreadable_advice(int fd, char buf[ADVICE_BYTES])
+static const char *advice(const struct wfs_reader *reader, const struct wfs_error *err)
+{
+	if (reader && err->block != WFS_NO_BLOCK)
+		return "; restore it from elsewhere, or save the rest with weightfs unpack --keep-going";
+	if (err->status != WFS_BAD_DATA && err->status != WFS_BAD_CHECKSUM)
+		return "";
+	return reader ? "; restore it from elsewhere" : "; nothing of it can be read: restore it from elsewhere";
+}
+
+const char *damage_advice(int fd, const struct wfs_reader *reader, const struct wfs_error *err, char buf[ADVICE_BYTES])
 {
 	struct wfs_head head;
 	struct stat st;
-	if (wfs_head_read(fd, &head, NULL) == WFS_OK && !fstat(fd, &st) && (uint64_t)st.st_size > head.file_len)
+	if (!reader && err->status == WFS_BAD_DATA && wfs_head_read(fd, &head, NULL) == WFS_OK && !fstat(fd, &st) &&
+	    (uint64_t)st.st_size > head.file_len)
 		snprintf(buf, ADVICE_BYTES, "; cut it to %llu bytes and verify it again",
 			 (unsigned long long)head.file_len);
 	else
-		snprintf(buf, ADVICE_BYTES, "; nothing of it can be read: restore it from elsewhere");
+		snprintf(buf, ADVICE_BYTES, "%s", advice(reader, err));
 	return buf;
 }

@@ -49,10 +49,10 @@ void lost_find(struct lost *lost_ret, const struct wfs_reader *reader, unsigned 
 	       void *ctx);
 void lost_free(struct lost *lost);
 
-/* What to do about a container that is damaged so that it cannot be opened, as an end of the message: nothing of it can
- * be read, unless it is merely too long. */
+/* What to do about the container fd, which failed with err, as an end of the message; "" where it is not its fault.
+ * reader NULL: it could not be opened, then nothing of it can be read, unless it is merely too long. */
 enum { ADVICE_BYTES = 96 };
-const char *unreadable_advice(int fd, char buf[ADVICE_BYTES]);
+const char *damage_advice(int fd, const struct wfs_reader *reader, const struct wfs_error *err, char buf[ADVICE_BYTES]);
 
 /* lost_print.c: members of the open JSON object, and indented lines on stdout; at most so many of each kind. */
 void lost_print_json(const struct lost *lost, struct json *j, size_t max_listed);

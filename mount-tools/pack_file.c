@@ -24,7 +24,7 @@ static bool blocked_in_place(const struct member *m)
 	if (fd < 0)
 		return errno != ENOENT;
 	/* A container that is damaged or newer than we are may be replaced with --force: it is one of ours. */
-	blocked = wfs_head_read(fd, &head, &err) == WFS_NOT_CONTAINER;
+	blocked = wfs_head_read_suffixed(fd, &head, &err) == WFS_NOT_CONTAINER;
 	close(fd);
 	return blocked;
 }
@@ -50,7 +50,7 @@ static bool classify_container(struct member *m, bool *is_container_ret)
 	*is_container_ret = false;
 	if (!container_name(m->base, NULL))
 		return true;
-	status = wfs_head_read(m->src_fd, &head, &err);
+	status = wfs_head_read_suffixed(m->src_fd, &head, &err);
 	if (status == WFS_NOT_CONTAINER)
 		return true;
 	if (status == WFS_IO)

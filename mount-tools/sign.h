@@ -35,10 +35,8 @@ void signed_store_for_files(const struct signed_store *s, unsigned nr_threads,
 /* Twice the raw bytes of all files: what the progress counts. */
 uint64_t signed_store_work(const struct signed_store *s);
 
-/* Whether an entry's name is that of containers. */
-bool is_container_name(const struct tree_entry *e);
-/* The first of an entry's hard links in the order that has such a name or not as it has: the one that is looked at for
- * all of them.
+/* The first of an entry's hard links in the order that has a container's name or not as it has: the one that is looked
+ * at for all of them.
  */
 size_t signed_store_leader(const struct signed_store *s, size_t entry);
 

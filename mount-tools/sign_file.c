@@ -1,6 +1,7 @@
 /* sign_file.c - what a manifest says of one file: digests of plain files, proven containers, and containers that get
  * the SHA-256 of their blocks. */
 #include "sign.h"
+#include "lost.h"
 #include "safe_file.h"
 #include "same_file.h"
 
@@ -88,14 +89,19 @@ static int on_progress(void *ctx, uint64_t raw_done, uint64_t comp_done)
 	return 0;
 }
 
-static bool fail_wfs(struct signed_file *f, const struct wfs_reader *reader, const struct wfs_error *err)
+static bool fail_container(struct signed_file *f, int fd, const struct wfs_reader *reader, const struct wfs_error *err)
 {
+	char advice[ADVICE_BYTES];
+	size_t len;
 	wfs_reason(f->reason, reader, err);
+	len = strlen(f->reason);
+	snprintf(f->reason + len, sizeof(f->reason) - len, "%s", damage_advice(fd, reader, err, advice));
 	return false;
 }
 
-/* Prove every block by its SHA-256, and the whole; take down what the manifest says of it. */
-static bool prove(int fd, const struct sign_opts *opts, struct signed_file *f, struct wfs_head *head_ret)
+/* Prove every block by its SHA-256, and the whole; take down what the manifest says of it. fresh: just written here, so
+ * that a failure is the disk's and not that of the store. */
+static bool prove(int fd, bool fresh, const struct sign_opts *opts, struct signed_file *f, struct wfs_head *head_ret)
 {
 	const struct wfs_reader_opts reader_opts = {.cpu = opts->cpu, .check_sha256 = true};
 	struct container_progress progress = {.progress = opts->progress};
@@ -111,15 +117,17 @@ static bool prove(int fd, const struct sign_opts *opts, struct signed_file *f, s
 		memcpy(f->meta_sha256, info.meta_sha256, SHA256_BYTES);
 		*head_ret = info.head;
 		progress_add(opts->progress, info.head.raw_len - progress.told);
+	} else if (fresh) {
+		wfs_reason(f->reason, reader, &err);
 	} else {
-		fail_wfs(f, reader, &err);
+		fail_container(f, fd, reader, &err);
 	}
 	wfs_reader_free(reader);
 	return ok;
 }
 
 /* Write the container anew into temp, with the SHA-256 of its blocks, and prove that on the disk. */
-static bool write_new(const struct wfs_reader *reader, const struct stat *st, const struct sign_opts *opts,
+static bool write_new(int old_fd, const struct wfs_reader *reader, const struct stat *st, const struct sign_opts *opts,
 		      struct temp_file *temp, struct signed_file *f)
 {
 	struct container_progress progress = {.progress = opts->progress};
@@ -129,7 +137,7 @@ static bool write_new(const struct wfs_reader *reader, const struct stat *st, co
 	int ret, fd;
 	bool ok;
 	if (wfs_container_add_sha256(reader, temp->fd, opts->nr_threads, on_progress, &progress, &err) != WFS_OK)
-		return fail_wfs(f, reader, &err);
+		return fail_container(f, old_fd, reader, &err);
 	wfs_reader_info(reader, &old);
 	progress_add(opts->progress, old.head.raw_len - progress.told);
 	ret = attributes_set(temp->fd, st, st->st_mtim);
@@ -138,7 +146,7 @@ static bool write_new(const struct wfs_reader *reader, const struct stat *st, co
 		fail_errno(f, "cannot write the new container", ret ? ret : errno);
 		return false;
 	}
-	ok = prove(fd, opts, f, &head);
+	ok = prove(fd, true, opts, f, &head);
 	close(fd);
 	if (ok && (head.raw_len != old.head.raw_len || memcmp(head.sha256, old.head.sha256, SHA256_BYTES) ||
 		   head.mtime_sec != old.head.mtime_sec || head.mtime_nsec != old.head.mtime_nsec || head.from_tail)) {
@@ -215,7 +223,7 @@ static bool relink(const struct signed_store *s, const struct tree_entry *first,
 {
 	for (size_t i = first->next_link; i != TREE_NONE; i = s->tree.entry[i].next_link) {
 		const struct tree_entry *e = &s->tree.entry[i];
-		int ret = is_container_name(e) ? relink_one(s->root_fd, e->path, old, temp) : 0;
+		int ret = container_path(e->path) ? relink_one(s->root_fd, e->path, old, temp) : 0;
 		if (ret) {
 			snprintf(f->reason, sizeof(f->reason), "cannot renew its other name (%s): %s",
 				 file_error_text(ret), e->path);
@@ -231,7 +239,7 @@ static void note_losses(const struct signed_store *s, const struct tree_entry *f
 {
 	nlink_t nr_names = 1;
 	for (size_t i = first->next_link; i != TREE_NONE; i = s->tree.entry[i].next_link)
-		nr_names += is_container_name(&s->tree.entry[i]);
+		nr_names += container_path(s->tree.entry[i].path);
 	if (f->st.st_uid != old->st_uid || f->st.st_gid != old->st_gid)
 		snprintf(f->reason, sizeof(f->reason), "written anew, but its owner or group could not be kept");
 	else if (old->st_nlink > nr_names)
@@ -250,7 +258,7 @@ static bool rewrite(const struct signed_store *s, const struct tree_entry *e, in
 		fail_errno(f, "cannot write a new container", ret);
 		return false;
 	}
-	ok = write_new(reader, &st, opts, &temp, f);
+	ok = write_new(fd, reader, &st, opts, &temp, f);
 	if (ok && fstat(temp.fd, &f->st)) {
 		fail_errno(f, "cannot write the new container", errno);
 		ok = false;
@@ -266,20 +274,20 @@ static bool rewrite(const struct signed_store *s, const struct tree_entry *e, in
 static void sign_container(const struct signed_store *s, const struct tree_entry *e, int dir_fd, const char *name,
 			   int fd, const struct sign_opts *opts, struct signed_file *f)
 {
-	const struct wfs_reader_opts reader_opts = {.cpu = opts->cpu};
+	const struct wfs_reader_opts reader_opts = {.cpu = opts->cpu, .suffixed = true};
 	struct wfs_reader *reader = NULL;
 	struct wfs_error err = {0};
 	struct wfs_info info;
 	struct wfs_head head;
 	f->container = true;
 	if (wfs_reader_open(fd, &reader_opts, &reader, &err) != WFS_OK) {
-		fail_wfs(f, NULL, &err);
+		fail_container(f, fd, NULL, &err);
 		return;
 	}
 	wfs_reader_info(reader, &info);
 	if (info.has_sha256)
 		progress_add(opts->progress, info.head.raw_len);
-	f->good = info.has_sha256 ? prove(fd, opts, f, &head) : rewrite(s, e, dir_fd, name, fd, reader, opts, f);
+	f->good = info.has_sha256 ? prove(fd, false, opts, f, &head) : rewrite(s, e, dir_fd, name, fd, reader, opts, f);
 	wfs_reader_free(reader);
 }
 
@@ -298,7 +306,7 @@ void sign_file(const struct signed_store *s, const struct tree_entry *e, const s
 	}
 	if (fstat(fd, &st))
 		fail_errno(file_ret, "cannot open", errno);
-	else if (!is_container_name(e) || wfs_head_read(fd, &head, &err) == WFS_NOT_CONTAINER)
+	else if (!container_path(e->path) || wfs_head_read_suffixed(fd, &head, &err) == WFS_NOT_CONTAINER)
 		sign_plain(fd, &st, opts, file_ret);
 	else
 		sign_container(s, e, dir_fd, name, fd, opts, file_ret);

@@ -106,18 +106,12 @@ void signed_store_close(struct signed_store *s)
 	close(s->root_fd);
 }
 
-bool is_container_name(const struct tree_entry *e)
-{
-	const char *slash = strrchr(e->path, '/');
-	return container_name(slash ? slash + 1 : e->path, NULL);
-}
-
 size_t signed_store_leader(const struct signed_store *s, size_t entry)
 {
 	const struct tree_entry *e = s->tree.entry;
-	bool container = is_container_name(&e[entry]);
+	bool container = container_path(e[entry].path);
 	size_t leader = e[entry].first_link;
-	while (leader != entry && (!is_signable(&e[leader]) || is_container_name(&e[leader]) != container))
+	while (leader != entry && (!is_signable(&e[leader]) || container_path(e[leader].path) != container))
 		leader = e[leader].next_link;
 	return leader;
 }
@@ -147,7 +141,7 @@ uint64_t signed_store_work(const struct signed_store *s)
 		int dir_fd, fd = -1;
 		if (!S_ISREG(e->st.st_mode))
 			continue;
-		if (is_container_name(e))
+		if (container_path(e->path))
 			fd = signed_store_file(s, e, &dir_fd, &name);
 		bytes += fd >= 0 && wfs_head_read(fd, &head, NULL) == WFS_OK ? head.raw_len : (uint64_t)e->st.st_size;
 		if (fd >= 0) {

@@ -52,7 +52,7 @@ static bool fail_open(struct member *m, const struct wfs_error *err)
 	char advice[ADVICE_BYTES];
 	if (err->status != WFS_BAD_DATA && err->status != WFS_BAD_CHECKSUM)
 		return member_failed_wfs(m, NULL, err);
-	return member_failed(m, "%s%s", err->reason, unreadable_advice(m->src_fd, advice));
+	return member_failed(m, "%s%s", err->reason, damage_advice(m->src_fd, NULL, err, advice));
 }
 
 static bool classify(struct member *m)
@@ -63,7 +63,7 @@ static bool classify(struct member *m)
 	enum wfs_status status;
 	if (!suffixed && !m->t->single)
 		return set_form(m, FORM_COPY, m->base);
-	status = wfs_head_read(m->src_fd, &m->group->head, &err);
+	status = named_head_read(m->base, m->src_fd, &m->group->head, &err);
 	if (status == WFS_NOT_CONTAINER && !m->t->single)
 		return set_form(m, FORM_COPY, m->base);
 	if (status != WFS_OK)
@@ -135,28 +135,34 @@ static int write_piece(void *ctx, const void *raw, size_t len)
 	return transfer_stopped(w->m->t);
 }
 
+static void fail_decode(struct member *m, const struct wfs_reader *reader, const struct wfs_error *err, bool keep_going)
+{
+	char reason[REASON_BYTES], advice[ADVICE_BYTES];
+	wfs_reason(reason, reader, err);
+	member_failed(m, "%s%s", reason, keep_going ? "" : damage_advice(m->src_fd, reader, err, advice));
+}
+
 /* Decode everything into temp; the SHA-256 proves it. *damaged_ret: it is the container's fault that it failed. */
-static bool decode_all(struct member *m, const struct wfs_reader *reader, struct temp_file *temp, bool *damaged_ret)
+static bool decode_all(struct member *m, const struct wfs_reader *reader, struct temp_file *temp, bool keep_going,
+		       bool *damaged_ret)
 {
 	struct writer w = {.m = m, .fd = temp->fd, .hash = hash_thread_new()};
 	const struct wfs_head *head = &m->group->head;
 	uint8_t sha256[SHA256_BYTES];
-	char reason[REASON_BYTES];
 	struct wfs_error err = {0};
 	bool ok = wfs_reader_stream(reader, 0, head->raw_len, m->t->threads_per_job, write_piece, &w, &err) == WFS_OK;
 	if (ok) {
 		hash_thread_final(w.hash, sha256);
 		ok = !memcmp(sha256, head->sha256, SHA256_BYTES) ||
-		     member_failed(m, "the unpacked bytes do not have the original's SHA-256");
+		     member_failed(m,
+				   "the unpacked bytes do not have the original's SHA-256: restore it from elsewhere");
 		*damaged_ret = !ok;
 	} else {
 		*damaged_ret = err.status != WFS_CANCELLED && err.block != WFS_NO_BLOCK;
-		if (*damaged_ret) {
-			wfs_reason(reason, reader, &err);
-			member_failed(m, "%s", reason);
-		} else {
+		if (*damaged_ret)
+			fail_decode(m, reader, &err, keep_going);
+		else
 			member_failed_wfs(m, reader, &err);
-		}
 	}
 	hash_thread_free(w.hash);
 	/* The trailing hole. */
@@ -176,7 +182,7 @@ static enum fill_result convert_or_save(struct member *m, struct temp_file *temp
 		/* The head that was looked at before must be the one that is decoded. */
 		wfs_reader_info(reader, &info);
 		m->group->head = info.head;
-		ok = decode_all(m, reader, temp, &damaged);
+		ok = decode_all(m, reader, temp, keep_going, &damaged);
 	} else {
 		fail_open(m, &err);
 	}

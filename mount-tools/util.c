@@ -362,6 +362,17 @@ bool container_name(const char *name, char *original_ret)
 	return true;
 }
 
+bool container_path(const char *path)
+{
+	const char *slash = strrchr(path, '/');
+	return container_name(slash ? slash + 1 : path, NULL);
+}
+
+enum wfs_status named_head_read(const char *path, int fd, struct wfs_head *head_ret, struct wfs_error *err)
+{
+	return container_path(path) ? wfs_head_read_suffixed(fd, head_ret, err) : wfs_head_read(fd, head_ret, err);
+}
+
 static size_t trimmed_len(const char *path)
 {
 	size_t len = strlen(path);

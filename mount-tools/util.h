@@ -84,6 +84,10 @@ void parallel_for(size_t nr, unsigned nr_workers, void (*fn)(void *ctx, size_t i
 /* Whether name is one that containers have: it ends in ".wfs" and something that can be a name is left without it. That
  * is written to original_ret (may be NULL; NAME_MAX + 1 bytes). */
 bool container_name(const char *name, char *original_ret);
+/* The same of the last component of a path. */
+bool container_path(const char *path) MUST_CHECK;
+/* Read the head of the open file of that path: what has a container's name and holds nothing is a damaged one. */
+enum wfs_status named_head_read(const char *path, int fd, struct wfs_head *head_ret, struct wfs_error *err) MUST_CHECK;
 
 /* The last component of a path, without trailing slashes; the caller frees it. "/" gives "/", "" gives "". */
 char *path_basename(const char *path);

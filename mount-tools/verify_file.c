@@ -37,8 +37,7 @@ static void set_failure(struct verify_result *r, int fd, const struct wfs_reader
 	char reason[REASON_BYTES], advice[ADVICE_BYTES];
 	wfs_reason(reason, reader, err);
 	r->verdict = verdict_of(err->status);
-	snprintf(r->reason, sizeof(r->reason), "%s%s", reason,
-		 !reader && r->verdict == VERDICT_DAMAGED ? unreadable_advice(fd, advice) : "");
+	snprintf(r->reason, sizeof(r->reason), "%s%s", reason, reader ? "" : damage_advice(fd, NULL, err, advice));
 }
 
 /* A reader takes the first good copy; whether the spare ones are good it does not look at. */
@@ -211,7 +210,7 @@ void verify_container(int dir_fd, const char *name, int fd, const struct verify_
 	}
 	result->stored_bytes = (uint64_t)st.st_size;
 	pass = (struct pass){.opts = opts, .lock = PTHREAD_MUTEX_INITIALIZER};
-	result->head_known = wfs_head_read(fd, &result->head, &err) == WFS_OK;
+	result->head_known = named_head_read(name, fd, &result->head, &err) == WFS_OK;
 	if (!result->head_known || wfs_reader_open(fd, &reader_opts, &reader, &err) != WFS_OK) {
 		set_failure(result, fd, NULL, &err);
 		goto out;
@@ -230,23 +229,6 @@ void verify_container(int dir_fd, const char *name, int fd, const struct verify_
 out:
 	page_cache_free(pass.cache);
 	wfs_reader_free(reader);
-}
-
-bool holds_nothing(int fd)
-{
-	static const char zeros[4096];
-	char buf[sizeof(zeros)];
-	struct stat st;
-	ssize_t len;
-	if (fstat(fd, &st))
-		return false;
-	len = pread_full(fd, buf, sizeof(buf), 0);
-	if (len < 0 || memcmp(buf, zeros, (size_t)len) != 0)
-		return false;
-	if (st.st_size <= (off_t)sizeof(buf))
-		return true;
-	len = pread_full(fd, buf, sizeof(buf), st.st_size - (off_t)sizeof(buf));
-	return len >= 0 && !memcmp(buf, zeros, (size_t)len);
 }
 
 void verify_result_free(struct verify_result *result)

@@ -41,8 +41,6 @@ struct verify_opts {
  * be so. The caller frees the result. */
 void verify_container(int dir_fd, const char *name, int fd, const struct verify_opts *opts,
 		      struct verify_result *result);
-/* Whether the file, which is no container, is empty or begins and ends with zeros, as after a power cut. */
-bool holds_nothing(int fd) MUST_CHECK;
 void verify_result_free(struct verify_result *result);
 const char *verdict_name(enum verdict verdict);
 

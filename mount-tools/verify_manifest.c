@@ -108,7 +108,7 @@ static bool lacks_sha256(int fd)
 static enum finding check_container(const struct verify *v, int fd, const struct wfs_manifest_entry *m,
 				    unsigned nr_threads, char reason[REASON_BYTES])
 {
-	const struct wfs_reader_opts reader_opts = {.cpu = v->opts->cpu, .check_sha256 = true};
+	const struct wfs_reader_opts reader_opts = {.cpu = v->opts->cpu, .check_sha256 = true, .suffixed = true};
 	struct told told = {.progress = v->progress};
 	enum finding finding = FOUND_DAMAGED;
 	struct wfs_reader *reader = NULL;
@@ -136,7 +136,6 @@ static enum finding check_container(const struct verify *v, int fd, const struct
 static enum finding check_plain(const struct verify *v, int fd, const struct wfs_manifest_entry *m,
 				char reason[REASON_BYTES])
 {
-	const char *slash = strrchr(m->path, '/'), *name = slash ? slash + 1 : m->path;
 	const size_t pieces_len = (size_t)m->nr_pieces * SHA256_BYTES;
 	uint8_t whole[SHA256_BYTES], *piece;
 	enum finding finding = FOUND_OK;
@@ -166,8 +165,8 @@ static enum finding check_plain(const struct verify *v, int fd, const struct wfs
 	} else if ((!piece || !v->opts->fast) && memcmp(whole, m->sha256, SHA256_BYTES) != 0) {
 		snprintf(reason, REASON_BYTES, "its bytes are not the signed ones");
 		finding = FOUND_CHANGED;
-	} else if (container_name(name, NULL) && wfs_head_read(fd, &head, NULL) == WFS_OK) {
-		snprintf(reason, REASON_BYTES, "is a container, and was signed as another file");
+	} else if (container_path(m->path) && wfs_head_read_suffixed(fd, &head, NULL) != WFS_NOT_CONTAINER) {
+		snprintf(reason, REASON_BYTES, "is or was a container, and was signed as another file");
 		finding = FOUND_CHANGED;
 	}
 	free(piece);

@@ -155,10 +155,11 @@ echo notes >cut/notes.wfs
 for name in empty short zeros; do
 	mkdir "cut/$name"
 	mv "cut/$name.wfs" "cut/$name"
-	expect 1 "cut/$name/$name.wfs: damaged: is named like a container and holds nothing" weightfs verify "cut/$name"
+	expect 1 "cut/$name/$name.wfs: damaged: is named like a container and is empty or zeros" weightfs verify "cut/$name"
 	says "0 of 1 container"
 done
-expect 1 "cut/empty/empty.wfs: is not a weightfs container" weightfs verify cut/empty/empty.wfs
+expect 1 "cut/empty/empty.wfs: damaged: is named like a container and is empty or zeros; nothing of it can be read: restore" \
+	weightfs verify cut/empty/empty.wfs
 weightfs verify cut --json >"$out" 2>"$err" && fail "holes are whole"
 json '[f["status"] for f in d["files"]] == ["damaged"] * 3 and d["totals"]["damaged"] == 3'
 expect 0 "verify: no container was found" weightfs verify none

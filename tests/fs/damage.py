@@ -50,6 +50,10 @@ def make(container, store):
     put("both-metadata", HEAD + 20, copy_b + 20)
     put("both-heads-but-magic", 20, tail + 20)
     put("both-heads", zero=[(0, HEAD), (tail, len(good))])
+    put("both-heads-and-sections", zero=[(0, HEAD + 64), (tail, len(good))])
+    with open(os.path.join(store, "both-heads-and-sections.wfs"), "r+b") as f:
+        f.write(b"x")
+    put("zeros", zero=[(0, len(good))])
     put("longer")
     with open(os.path.join(store, "longer.wfs"), "ab") as f:
         f.write(b"x")
@@ -136,12 +140,16 @@ def check(store, mnt, original_path):
     assert "both-heads-but-magic" in os.listdir(mnt)
     expect_error(at("longer"), errno.EIO)
     expect_error(at("cut-in-head"), errno.EIO)
+    # Their names and what remains of them tell.
+    for name in ("both-heads", "empty", "zeros"):
+        expect_error(at(name), errno.EIO)
+        expect_error(at(name + ".wfs"), errno.ENOENT, os.stat)
     # No trace of a container: ordinary files under their own names.
-    for name in ("both-heads.wfs", "empty.wfs", "text.wfs"):
+    ordinary = ("both-heads-and-sections.wfs", "text.wfs")
+    for name in ordinary:
         assert open(at(name), "rb").read() == open(os.path.join(store, name), "rb").read(), name
         expect_error(at(name.removesuffix(".wfs")), errno.ENOENT)
     listed = sorted(os.listdir(mnt))
-    ordinary = ("both-heads.wfs", "empty.wfs", "text.wfs")
     assert listed == sorted(n if n in ordinary else n.removesuffix(".wfs") for n in os.listdir(store)), listed
 
 

@@ -66,7 +66,7 @@ static enum wfs_status read_pieces(const struct wfs_reader *reader, struct buffe
 static struct verdict judge(int fd, enum wfs_cpu cpu, unsigned threads)
 {
 	struct verdict v = {.sha = "-"};
-	struct wfs_reader_opts opts = {.cpu = cpu};
+	struct wfs_reader_opts opts = {.cpu = cpu, .suffixed = true};
 	struct wfs_error err = {.reason = ""};
 	struct wfs_reader *reader = NULL;
 	struct buffer b = {0};

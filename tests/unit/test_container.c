@@ -171,6 +171,60 @@ static void test_ordinary_files(void)
 	PASS("ordinary files and traces of a container are told apart");
 }
 
+/* What the head of a file of these bytes is, under a container's name and under any. */
+static void check_remains(const u8 *bytes, size_t len, enum wfs_status suffixed, enum wfs_status plain)
+{
+	const struct wfs_reader_opts opts = {.suffixed = true};
+	struct wfs_reader *reader = NULL;
+	struct wfs_error err;
+	struct wfs_head head;
+	int fd = file_fd(bytes, len);
+
+	CHECK(wfs_head_read_suffixed(fd, &head, &err) == suffixed && err.status == suffixed && err.reason);
+	CHECK(wfs_reader_open(fd, &opts, &reader, NULL) == suffixed && !reader);
+	CHECK(wfs_head_read(fd, &head, NULL) == plain && wfs_reader_open(fd, NULL, &reader, NULL) == plain);
+	close(fd);
+}
+
+static void test_remains(void)
+{
+	enum { SECTIONS_END = 4096 + 8 + 6 * 24 };
+	struct file f = good_file();
+	u8 *zeros = calloc(1, 20000);
+
+	CHECK(zeros);
+	for (size_t len = 0; len < 20000; len = len * 2 + 1) {
+		check_remains(zeros, len, WFS_BAD_CHECKSUM, WFS_NOT_CONTAINER);
+		for (size_t at = 0; at < len; at = at * 3 + 1) {
+			bool inside = at >= 4096 && at < len - 4096; /* nobody looks at all of a large file */
+
+			zeros[at] = 1;
+			check_remains(zeros, len, inside ? WFS_BAD_CHECKSUM : WFS_NOT_CONTAINER, WFS_NOT_CONTAINER);
+			zeros[at] = 0;
+		}
+	}
+	/* Both copies of the head are lost, to zeros or to anything, and the metadata tells whose they were. */
+	for (u8 fill = 0; fill < 2; fill++) {
+		memset(f.bytes, fill, 4096);
+		memset(f.bytes + f.len - 4096, fill, 4096);
+		check_remains(f.bytes, f.len, WFS_BAD_CHECKSUM, WFS_BAD_CHECKSUM);
+		check_remains(f.bytes, SECTIONS_END, WFS_BAD_CHECKSUM, WFS_BAD_CHECKSUM);
+		check_remains(f.bytes, SECTIONS_END - 1, WFS_NOT_CONTAINER, WFS_NOT_CONTAINER);
+	}
+	for (size_t at = 4096; at < SECTIONS_END; at++) {
+		size_t in_section = (at - 4096 + 16) % 24;
+		bool is_length = at >= 4096 + 8 && in_section >= 8;
+
+		f.bytes[at] ^= 0x80;
+		check_remains(f.bytes, f.len, is_length ? WFS_BAD_CHECKSUM : WFS_NOT_CONTAINER,
+			      is_length ? WFS_BAD_CHECKSUM : WFS_NOT_CONTAINER);
+		f.bytes[at] ^= 0x80;
+	}
+	free(zeros);
+	free(f.bytes);
+	PASS("what remains of a container is no ordinary file");
+}
+
 /* Every extent either gives the right bytes or is refused; returns how many bytes were given. */
 static size_t read_extents(const struct wfs_reader *reader, const char *what, u64 place)
 {
@@ -303,6 +357,7 @@ int main(void)
 	test_lookups();
 	test_copies();
 	test_ordinary_files();
+	test_remains();
 	test_truncation();
 	test_flips();
 	test_arguments();

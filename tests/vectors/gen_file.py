@@ -179,7 +179,7 @@ def bad_heads():
     head("payload-off-in-meta", "BAD_DATA", payload_off=4200)
     head("payload-len-huge", "BAD_DATA", payload_len=(1 << 64) - 1)
     head("payload-off-wraps", "BAD_DATA", payload_off=(1 << 64) - 8)
-    head("magic", "NOT_CONTAINER", magic=b"\x89WFS\n\n\x1a\n")
+    head("magic", "BAD_CHECKSUM", magic=b"\x89WFS\n\n\x1a\n")
     bad("head-both-damaged", "BAD_CHECKSUM",
         plain().build(whole=lambda d: d[:20] + b"\xff" + d[21:-4076] + b"\xff" + d[-4075:]))
     bad("head-longer-file", "BAD_DATA", plain().build(whole=lambda d: d + b"\0"))
@@ -188,7 +188,7 @@ def bad_heads():
     bad("meta-both-damaged", "BAD_CHECKSUM",
         plain().build(whole=lambda d: d[:4100] + b"\xff" + d[4101:-4100] + b"\xff" + d[-4099:]))
     bad("text-file", "NOT_CONTAINER", TEXT)
-    bad("no-bytes", "NOT_CONTAINER", b"")
+    bad("no-bytes", "BAD_CHECKSUM", b"")
 
 
 def body(kind, change):
