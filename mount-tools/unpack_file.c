@@ -154,8 +154,8 @@ static bool decode_all(struct member *m, const struct wfs_reader *reader, struct
 	if (ok) {
 		hash_thread_final(w.hash, sha256);
 		ok = !memcmp(sha256, head->sha256, SHA256_BYTES) ||
-		     member_failed(m,
-				   "the unpacked bytes do not have the original's SHA-256: restore it from elsewhere");
+		     member_failed(m, "the unpacked bytes do not have the original's SHA-256%s",
+				   keep_going ? "" : ": restore it from elsewhere");
 		*damaged_ret = !ok;
 	} else {
 		*damaged_ret = err.status != WFS_CANCELLED && err.block != WFS_NO_BLOCK;
