@@ -47,7 +47,6 @@ struct verify {
 static void verify_item(void *ctx, size_t i)
 {
 	struct verify *v = ctx;
-	static const char not_container[] = "is not a weightfs container";
 	const struct item *item = &v->list.item[v->offset + i];
 	struct verify_result *r = xcalloc(1, sizeof(*r));
 	const char *name;
@@ -59,12 +58,12 @@ static void verify_item(void *ctx, size_t i)
 		verify_container(dir_fd, name, fd, &v->opts, r);
 	}
 	if (r->verdict == VERDICT_NONE)
-		snprintf(r->reason, sizeof(r->reason), "%s", not_container);
+		snprintf(r->reason, sizeof(r->reason), "is not a weightfs container");
 	/* In a tree an ordinary file may end in ".wfs". */
 	if (r->verdict != VERDICT_NONE || item->named)
 		verify_report_add(&v->report, item->shown, r);
 	else
-		verify_report_note(&v->report, item->shown, not_container);
+		verify_report_ordinary(&v->report, item->shown);
 	if (fd >= 0) {
 		close(fd);
 		close(dir_fd);

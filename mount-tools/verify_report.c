@@ -2,6 +2,7 @@
 #include "verify_report.h"
 
 #include <stdio.h>
+#include <stdlib.h>
 
 /* Of lost ranges and of tensors, for each container. */
 enum { MAX_LINES = 16, MAX_JSON = 1000 };
@@ -83,9 +84,27 @@ void verify_report_note(struct verify_report *r, const char *shown, const char *
 	pthread_mutex_unlock(&r->lock);
 }
 
+void verify_report_ordinary(struct verify_report *r, const char *shown)
+{
+	verify_report_note(r, shown, "is not a weightfs container");
+	if (!r->json)
+		return;
+	pthread_mutex_lock(&r->lock);
+	r->ordinary = xrealloc(r->ordinary, r->nr_ordinary + 1, sizeof(*r->ordinary));
+	r->ordinary[r->nr_ordinary++] = xstrdup(shown);
+	pthread_mutex_unlock(&r->lock);
+}
+
 static void end_json(struct verify_report *r, uint64_t nr_left, double seconds)
 {
 	struct json *j = &r->out;
+	json_end(j);
+	json_array(j, "ordinary_files");
+	for (size_t i = 0; i < r->nr_ordinary; i++) {
+		json_string(j, NULL, r->ordinary[i]);
+		free(r->ordinary[i]);
+	}
+	free(r->ordinary);
 	json_end(j);
 	json_object(j, "totals");
 	for (enum verdict i = VERDICT_OK; i < VERDICT_NONE; i++)

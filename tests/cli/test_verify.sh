@@ -168,6 +168,8 @@ json 'd["files"] == []'
 rm -r cut/*/
 expect 0 "verify: no container was found" weightfs verify cut
 says "cut/notes.wfs: is not a weightfs container"
+expect 0 "verify: no container was found" weightfs verify cut --json
+json 'd["files"] == [] and d["ordinary_files"] == ["cut/notes.wfs"]'
 
 # More files than descriptors: of one directory, and of as many directories.
 for i in {1..60}; do
