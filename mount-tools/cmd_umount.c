@@ -1,9 +1,11 @@
 /* cmd_umount.c - weightfs umount: takes a mount away, also a dead daemon's, as root or as the user who mounted it. */
+#include "busy.h"
 #include "commands.h"
 #include "mounted.h"
 
 #include <errno.h>
 #include <spawn.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/mount.h>
 #include <sys/wait.h>
@@ -32,17 +34,36 @@ static int run_fusermount(const char *path, bool lazy)
 	return WIFEXITED(status) && WEXITSTATUS(status) == 0 ? EXIT_OK : EXIT_FAILED;
 }
 
-static int unmount(const char *path, bool lazy)
+/* known_busy: it is said also when nobody is found who uses the mount. */
+static void say_busy(const struct mounted *m, bool known_busy)
 {
-	if (!umount2(path, UMOUNT_NOFOLLOW | (lazy ? MNT_DETACH : 0)))
+	char *processes = busy_processes(m);
+	if (processes)
+		msg("umount: %s: is busy: in use by %s; end that, or use --lazy, which ends the mount when they do",
+		    m->point, processes);
+	else if (known_busy)
+		msg("umount: %s: is busy, and no process was found that uses it: fuser -vm or findmnt -R there, as "
+		    "root, "
+		    "may tell more; or use --lazy",
+		    m->point);
+	free(processes);
+}
+
+static int unmount(const struct mounted *m, bool lazy)
+{
+	int status = EXIT_FAILED;
+	if (!umount2(m->point, UMOUNT_NOFOLLOW | (lazy ? MNT_DETACH : 0)))
 		return EXIT_OK;
-	if (errno == EPERM)
-		return run_fusermount(path, lazy);
-	if (errno == EBUSY)
-		msg("umount: %s: is busy: close the files that are open there, or use --lazy", path);
-	else
-		msg("umount: %s: %s", path, strerror(errno));
-	return EXIT_FAILED;
+	if (errno == EPERM) {
+		status = run_fusermount(m->point, lazy);
+		if (status != EXIT_OK)
+			say_busy(m, false);
+	} else if (errno == EBUSY) {
+		say_busy(m, true);
+	} else {
+		msg("umount: %s: %s", m->point, strerror(errno));
+	}
+	return status;
 }
 
 int cmd_umount(const struct command *self, int argc, char **argv)
@@ -63,7 +84,7 @@ int cmd_umount(const struct command *self, int argc, char **argv)
 	else if (!mounted_is_weightfs(&m))
 		msg("umount: %s: no weightfs is mounted there", argv[optind]);
 	else
-		status = unmount(m.point, lazy);
+		status = unmount(&m, lazy);
 	mounted_free(&m);
 	return status;
 }

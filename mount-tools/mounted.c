@@ -150,6 +150,11 @@ void mounted_free(struct mounted *m)
 	*m = (struct mounted){0};
 }
 
+bool mounted_covers(const struct mounted *m, const char *path)
+{
+	return covers(m->point, path) > 0;
+}
+
 bool mounted_is_weightfs(const struct mounted *m)
 {
 	return m->type && !strcmp(m->type, "fuse.weightfs");

@@ -20,6 +20,8 @@ struct mounted {
  * asked: a dead one answers ENOTCONN and one that hangs nothing. Returns 0, or an errno when there is no such path. */
 int mounted_find(const char *path, bool within, struct mounted *mounted_ret);
 void mounted_free(struct mounted *mounted);
+/* Whether the absolute path is the mount point or beneath it. */
+bool mounted_covers(const struct mounted *mounted, const char *path);
 bool mounted_is_weightfs(const struct mounted *mounted);
 
 /* Asks the mount, for some seconds at most. 0, or why not: ENOTCONN when its daemon is gone, ETIMEDOUT. */

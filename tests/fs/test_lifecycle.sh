@@ -85,13 +85,29 @@ exec 5<"$mnt/model"
 if weightfs umount "$mnt" 2>"$dir/err"; then
 	is_mounted "$mnt" && fail "umount of a busy mount reports success"
 else
-	grep -qiE 'busy|open' "$dir/err" || fail "umount of a busy mount says: $(cat "$dir/err")"
+	grep -qE "^weightfs: umount: $mnt: is busy: in use by process $$ \([a-z_.]*\); .*--lazy" "$dir/err" ||
+		fail "umount of a busy mount says: $(cat "$dir/err")"
 	cmp "$a" "$mnt/model" || fail "a busy mount after umount"
 	exec 5<&-
 	unmount "$mnt"
 fi
 exec 5<&-
 wait_until "the end of the daemon after umount" gone "$daemon"
+# A file that is mapped and not open any more is in use, too.
+mount_logged "$dir/log" "$store" "$mnt"
+coproc mapper { exec "$WFS_PYTHON" -c 'import mmap, sys
+with open(sys.argv[1], "rb") as f:
+    view = mmap.mmap(f.fileno(), 0, prot=mmap.PROT_READ)
+print("mapped", flush=True)
+sys.stdin.read()' "$mnt/model"; }
+# shellcheck disable=SC2154 # coproc sets it
+pid=$mapper_PID
+read -r <&"${mapper[0]}"
+expect_status 1 weightfs umount "$mnt"
+grep -qF "in use by process $pid (" "$dir/err" || fail "umount of a mount with a mapped file says: $(cat "$dir/err")"
+eval "exec ${mapper[1]}>&-"
+wait "$pid"
+unmount "$mnt"
 
 # --lazy: out of sight at once; what is open still reads, then the daemon ends.
 mount_logged "$dir/log" "$store" "$mnt"
