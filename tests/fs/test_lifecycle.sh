@@ -95,9 +95,10 @@ exec 5<&-
 wait_until "the end of the daemon after umount" gone "$daemon"
 # A file that is mapped and not open any more is in use, too.
 mount_logged "$dir/log" "$store" "$mnt"
-coproc mapper { exec "$WFS_PYTHON" -c 'import mmap, sys
-with open(sys.argv[1], "rb") as f:
-    view = mmap.mmap(f.fileno(), 0, prot=mmap.PROT_READ)
+coproc mapper { exec "$WFS_PYTHON" -c 'import ctypes, mmap, sys
+libc = ctypes.CDLL(None)
+with open(sys.argv[1], "rb") as f: # what Python maps it keeps open, too
+    assert libc.mmap(None, ctypes.c_size_t(4096), mmap.PROT_READ, mmap.MAP_PRIVATE, f.fileno(), ctypes.c_long(0)) != -1
 print("mapped", flush=True)
 sys.stdin.read()' "$mnt/model"; }
 # shellcheck disable=SC2154 # coproc sets it
