@@ -401,6 +401,11 @@ documents()
 		codec/*.md man/*.[1-9] | sort -u); do
 		[ -e "$path" ] || { echo "named but absent: $path"; return 1; }
 	done
+	# The tests that README.md takes for an example.
+	sed -n 's/.*make check TESTS="\([^"]*\)".*/\1/p' README.md | xargs printf '%s\n' >"$dir/examples"
+	while read -r path; do
+		list_tests | cut -d' ' -f1 | matches "$path" || { echo "no such test: $path"; return 1; }
+	done <"$dir/examples"
 }
 # A pattern that matches nothing is an error, not a run in which nothing failed.
 wrong_pattern()
