@@ -4,6 +4,7 @@
 #include "safe_file.h"
 #include "same_file.h"
 #include "sign.h"
+#include "squash.h"
 
 #include <errno.h>
 #include <pthread.h>
@@ -292,8 +293,10 @@ static void print_totals(const struct sign *s)
 static bool sign_store(struct sign *s)
 {
 	int ret = temp_create(&s->temp, s->store.root_fd, WFS_MANIFEST_NAME);
+	char reason[REASON_BYTES];
 	if (ret) {
-		fail(s, WFS_MANIFEST_NAME, strerror(ret));
+		snprintf(reason, sizeof(reason), "%s%s", strerror(ret), squash_hint(s->store.root_fd, ret));
+		fail(s, WFS_MANIFEST_NAME, reason);
 		return false;
 	}
 	if (!check_store(s))

@@ -1,6 +1,7 @@
 /* sign_store.c - keys, and a store as the list of all that lies in it. */
 #include "sign.h"
 #include "mounted.h"
+#include "squash.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -56,7 +57,7 @@ struct wfs_signing_key *signing_key_load(const char *command, const char *path)
 static void walk_error(void *ctx, const char *path, int sys_errno)
 {
 	struct signed_store *s = ctx;
-	msg("%s/%s: %s", s->path, path, strerror(sys_errno));
+	msg("%s/%s: %s%s", s->path, path, strerror(sys_errno), squash_hint(s->root_fd, sys_errno));
 	s->complete = false;
 }
 
@@ -86,7 +87,8 @@ bool signed_store_open(struct signed_store *s, const char *command, const char *
 	*s = (struct signed_store){.path = path, .complete = true};
 	s->root_fd = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 	if (s->root_fd < 0) {
-		msg("%s: %s: %s", command, path, strerror(errno));
+		int sys_errno = errno;
+		msg("%s: %s: %s%s", command, path, strerror(sys_errno), squash_hint_at(path, sys_errno));
 		return false;
 	}
 	if (in_weightfs_mount(s->root_fd)) {

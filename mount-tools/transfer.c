@@ -1,6 +1,7 @@
 /* transfer.c - pack and unpack as a whole: source and destination, the order of work, signals. */
 #include "transfer.h"
 #include "mounted.h"
+#include "squash.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -43,15 +44,28 @@ bool transfer_stopped(struct transfer *t)
 	return atomic_load(&t->stop) != STOP_NONE;
 }
 
+const char *transfer_hint(struct transfer *t, int fd, int sys_errno)
+{
+	const char *hint = squash_hint(fd, sys_errno);
+	return *hint && !atomic_exchange(&t->hinted, true) ? hint : "";
+}
+
 static void walk_error(void *ctx, const char *path, int sys_errno)
 {
 	struct transfer *t = ctx;
-	report_failure(t->report, path, "cannot read: %s", strerror(sys_errno));
+	report_failure(t->report, path, "cannot read: %s%s", strerror(sys_errno),
+		       transfer_hint(t, t->src_root, sys_errno));
 }
 
 static bool fail(const struct transfer *t, const char *path, const char *what)
 {
 	msg("%s: %s: %s", t->ops->command, path, what);
+	return false;
+}
+
+static bool fail_errno(const struct transfer *t, const char *path, int sys_errno)
+{
+	msg("%s: %s: %s%s", t->ops->command, path, strerror(sys_errno), squash_hint_at(path, sys_errno));
 	return false;
 }
 
@@ -69,7 +83,7 @@ static bool open_single(struct transfer *t)
 	int ret;
 	struct stat st;
 	if (!real) {
-		fail(t, source, strerror(errno));
+		fail_errno(t, source, errno);
 		goto out;
 	}
 	if (t->in_place && !lstat(source, &st) && S_ISLNK(st.st_mode)) {
@@ -81,7 +95,7 @@ static bool open_single(struct transfer *t)
 	t->src_root = open_dir(dir);
 	ret = t->src_root < 0 ? errno : tree_single(t->src_root, name, &t->tree);
 	if (ret) {
-		fail(t, source, strerror(ret));
+		fail_errno(t, source, ret);
 		goto out;
 	}
 	t->single_name = path_basename(source);
@@ -97,7 +111,7 @@ static bool open_source(struct transfer *t)
 {
 	struct stat st;
 	if (stat(t->opts->source, &st))
-		return fail(t, t->opts->source, strerror(errno));
+		return fail_errno(t, t->opts->source, errno);
 	if (S_ISREG(st.st_mode)) {
 		t->single = true;
 		return open_single(t);
@@ -105,7 +119,7 @@ static bool open_source(struct transfer *t)
 	if (!S_ISDIR(st.st_mode))
 		return fail(t, t->opts->source, "is neither a file nor a directory");
 	t->src_root = open_dir(t->opts->source);
-	return t->src_root >= 0 || fail(t, t->opts->source, strerror(errno));
+	return t->src_root >= 0 || fail_errno(t, t->opts->source, errno);
 }
 
 /* Whether path lies in dir or is it; both are real paths. */
@@ -123,7 +137,7 @@ static bool check_nesting(const struct transfer *t)
 	char *source = realpath(t->opts->source, NULL), *destination = realpath(t->opts->destination, NULL);
 	bool ok = false;
 	if (!source || !destination)
-		fail(t, source ? t->opts->destination : t->opts->source, strerror(errno));
+		fail_errno(t, source ? t->opts->destination : t->opts->source, errno);
 	else if (!strcmp(source, destination))
 		fail(t, t->opts->destination, "is the source itself: use --in-place instead of -o");
 	else if (lies_in(destination, source))
@@ -147,7 +161,7 @@ static bool make_destination(struct transfer *t)
 	if (!t->made_destination) {
 		struct stat st;
 		if (errno != EEXIST)
-			return fail(t, path, strerror(errno));
+			return fail_errno(t, path, errno);
 		if (stat(path, &st) || !S_ISDIR(st.st_mode))
 			return fail(t, path, "is there and is not a directory");
 		return true;
@@ -158,7 +172,7 @@ static bool make_destination(struct transfer *t)
 	if (fd >= 0)
 		close(fd);
 	free(parent);
-	return !ret || fail(t, path, strerror(ret));
+	return !ret || fail_errno(t, path, ret);
 }
 
 static bool open_destination(struct transfer *t)
@@ -182,14 +196,14 @@ static bool open_destination(struct transfer *t)
 	}
 	if (!t->single || (existed && S_ISDIR(st.st_mode))) {
 		t->dst_root = open_dir(path);
-		return t->dst_root >= 0 || fail(t, path, strerror(errno));
+		return t->dst_root >= 0 || fail_errno(t, path, errno);
 	}
 	if (path[strlen(path) - 1] == '/')
 		return fail(t, path, "there is no such directory");
 	dir = path_dirname(path);
 	t->dst_root = open_dir(dir);
 	if (t->dst_root < 0)
-		fail(t, dir, strerror(errno));
+		fail_errno(t, dir, errno);
 	free(dir);
 	t->single_target = path_basename(path);
 	return t->dst_root >= 0;

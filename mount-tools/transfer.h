@@ -58,6 +58,7 @@ struct transfer {
 	atomic_bool *touched; /* in place: directories in which something changed, by entry */
 	sigset_t signals;     /* SIGINT and its like: blocked, and looked for now and then */
 	atomic_int stop;      /* enum stop_reason */
+	atomic_bool hinted;   /* why root may be refused was said */
 };
 
 enum form { FORM_CONVERT, FORM_COPY, FORM_KEEP, NR_FORMS };
@@ -128,6 +129,10 @@ int transfer_run(const struct transfer_ops *ops, const struct transfer_opts *opt
 
 /* Whether to stop: a signal has come or the disk is full. Any thread. */
 bool transfer_stopped(struct transfer *t);
+
+/* What to add to the text of a failure on the file system of fd, once a run: why root may be refused; or "". Any
+ * thread. */
+const char *transfer_hint(struct transfer *t, int fd, int sys_errno);
 
 /* transfer_dirs.c: make those of the destination and remove what dead runs left in them. false: it is the source, and
  * nothing may be done; a failure was reported. */

@@ -87,7 +87,8 @@ static bool make_directories(struct transfer *t, const struct directory_id *sour
 		if (!t->in_place)
 			ret = make_directory(t, e->path);
 		if (ret) {
-			report_failure(t->report, e->path, "cannot make the directory: %s", strerror(ret));
+			report_failure(t->report, e->path, "cannot make the directory: %s%s", strerror(ret),
+				       transfer_hint(t, t->dst_root, ret));
 			continue;
 		}
 		fd = tree_open_dir(t->dst_root, e->path);
@@ -156,7 +157,8 @@ void transfer_make_symlinks(struct transfer *t)
 		if (ret == EEXIST)
 			report_failure(t->report, e->path, "something else is there already (--force replaces it)");
 		else if (ret)
-			report_failure(t->report, e->path, "cannot make the symbolic link: %s", strerror(ret));
+			report_failure(t->report, e->path, "cannot make the symbolic link: %s%s", strerror(ret),
+				       transfer_hint(t, t->dst_root, ret));
 		else
 			report_other(t->report, false);
 	}

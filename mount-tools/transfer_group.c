@@ -28,7 +28,8 @@ bool member_failed_errno(struct member *m, const char *what, int sys_errno)
 		else
 			atomic_store(&m->t->stop, STOP_DISK_FULL);
 	}
-	return member_failed(m, "%s: %s", what, file_error_text(sys_errno));
+	return member_failed(m, "%s: %s%s", what, file_error_text(sys_errno),
+			     transfer_hint(m->t, m->dst_dir >= 0 ? m->dst_dir : m->t->src_root, sys_errno));
 }
 
 bool member_failed_wfs(struct member *m, const struct wfs_reader *reader, const struct wfs_error *err)

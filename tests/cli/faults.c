@@ -6,13 +6,14 @@
  * FAULT_AT: the number of the call at which it happens, before the call; "5+": at each from there on.
  * FAULT_ACTION: kill; torn (a write does its first half, then kill); stop; interrupt; run (FAULT_COMMAND); or an errno.
  * FAULT_LACKS: what the file system shall not have: "noreplace" (of renameat2, like NFS), "locks", "sync" (syncing does
- *	nothing, for speed where nothing depends on it).
+ *	nothing, for speed where nothing depends on it), "local" (it says that it is NFS).
  * FAULT_LOG: a line for each counted call, and one for each that changed or synced something; crash.py reads them.
  */
 #include <dlfcn.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
+#include <linux/magic.h>
 #include <signal.h>
 #include <stdarg.h>
 #include <stdatomic.h>
@@ -21,13 +22,14 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <sys/vfs.h>
 #include <unistd.h>
 
 /* Set by the constructor alone, but for the counter. */
 static struct {
 	char root[PATH_MAX];
 	const char *calls, *action, *command;
-	bool lacks_noreplace, lacks_locks, lacks_sync, each;
+	bool lacks_noreplace, lacks_locks, lacks_sync, lacks_local, each;
 	unsigned at;
 	int log_fd, error;
 	atomic_uint nr;
@@ -57,6 +59,7 @@ static __attribute__((constructor)) void read_environment(void)
 	faults.lacks_noreplace = lists(lacks, "noreplace");
 	faults.lacks_locks = lists(lacks, "locks");
 	faults.lacks_sync = lists(lacks, "sync");
+	faults.lacks_local = lists(lacks, "local");
 	faults.at = at ? (unsigned)strtoul(at, &end, 10) : 0;
 	faults.each = end && *end == '+';
 	faults.error = faults.action ? atoi(faults.action) : 0;
@@ -380,4 +383,20 @@ EXPORT int fcntl64(int fd, int command, ...)
 	if (faults.lacks_locks && command == F_OFD_SETLK && beneath(fd, path))
 		return refused(ENOLCK) ? -1 : 0;
 	return REAL(fcntl64)(fd, command, argument);
+}
+
+EXPORT int fstatfs64(int fd, struct statfs64 *fs)
+{
+	int ret = REAL(fstatfs64)(fd, fs);
+	if (!ret && faults.lacks_local)
+		fs->f_type = NFS_SUPER_MAGIC;
+	return ret;
+}
+
+EXPORT int statfs64(const char *path, struct statfs64 *fs)
+{
+	int ret = REAL(statfs64)(path, fs);
+	if (!ret && faults.lacks_local)
+		fs->f_type = NFS_SUPER_MAGIC;
+	return ret;
 }

@@ -58,3 +58,34 @@ ok weightfs pack "$src/good" -o "$dir/good.wfs"
 [ "$(stat -c '%a %u %g' "$dir/good.wfs")" = "4750 1234 5678" ] || fail "owner of the container"
 ok weightfs unpack "$dir/good.wfs" -o "$dir/good"
 [ "$(stat -c '%a %u %g %y' "$dir/good")" = "$(stat -c '%a %u %g %y' "$src/good")" ] || fail "owner of what came back"
+# Root on NFS, whose server takes him for nobody: he is told once what to do. Elsewhere, and another user, is not.
+cc -std=gnu11 -D_GNU_SOURCE -O2 -fPIC -shared -o "$dir/faults.so" "$tests/cli/faults.c"
+mkdir "$dir/nfs"
+weights "$dir/nfs/one"
+weights "$dir/nfs/two" 1 1
+cp -r "$dir/nfs" "$dir/packed"
+weightfs pack --in-place "$dir/packed" >/dev/null
+hint="run this as the owner of the files"
+# refused NR TREE LACKS COMMAND...: it is refused wherever it makes a file in the tree, and NR lines hold the hint.
+refused()
+{
+	local nr=$1 tree=$2 lacks=$3 status=0
+	shift 3
+	LD_PRELOAD=$dir/faults.so FAULT_ROOT=$tree FAULT_CALLS=,create, FAULT_AT=1+ FAULT_ACTION=13 FAULT_LACKS=$lacks \
+		"$@" >"$out" 2>"$err" || status=$?
+	[ $status = 1 ] && grep -q "Permission denied" "$err" || fail "status $status: $*: $(cat "$err")"
+	[ "$(grep -cF "$hint" "$err")" = "$nr" ] || fail "not $nr hints: $*: $(cat "$err")"
+}
+refused 1 "$dir/nfs" local "$dir/weightfs" pack --in-place "$dir/nfs"
+refused 1 "$dir/nfs" local "$dir/weightfs" pack --in-place "$dir/nfs/one"
+refused 1 "$dir/packed" local "$dir/weightfs" unpack --in-place "$dir/packed"
+refused 0 "$dir/nfs" none "$dir/weightfs" pack --in-place "$dir/nfs"
+chown -R 65534:65534 "$dir/nfs"
+refused 0 "$dir/nfs" local setpriv --reuid 65534 --regid 65534 --clear-groups env LD_PRELOAD="$dir/faults.so" "$dir/weightfs" \
+	pack --in-place "$dir/nfs"
+if command -v openssl >/dev/null; then
+	openssl genpkey -algorithm ed25519 -out "$dir/key.pem" 2>/dev/null
+	refused 1 "$dir/packed" local "$dir/weightfs" sign --key "$dir/key.pem" "$dir/packed"
+fi
+[ -f "$dir/nfs/one" ] && [ -f "$dir/packed/two.wfs" ] || fail "something is lost"
+no_temporaries "$dir"
