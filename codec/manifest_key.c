@@ -170,16 +170,30 @@ bool wfs_signature_make(const struct wfs_signing_key *key, const void *text, siz
 	return good;
 }
 
-bool wfs_signature_check(const u8 key[WFS_PUBLIC_KEY_BYTES], const void *text, size_t len,
-			 const u8 signature[WFS_SIGNATURE_BYTES])
+static enum wfs_status check_once(const u8 key[WFS_PUBLIC_KEY_BYTES], const void *text, size_t len,
+				  const u8 signature[WFS_SIGNATURE_BYTES])
 {
 	EVP_PKEY *pkey = EVP_PKEY_new_raw_public_key(EVP_PKEY_ED25519, NULL, key, WFS_PUBLIC_KEY_BYTES);
 	EVP_MD_CTX *ctx = EVP_MD_CTX_new();
-	bool good = pkey && ctx && EVP_DigestVerifyInit(ctx, NULL, NULL, NULL, pkey) == 1 &&
-		    EVP_DigestVerify(ctx, signature, WFS_SIGNATURE_BYTES, text, len) == 1;
+	enum wfs_status status = WFS_NO_MEMORY;
 
+	if (pkey && ctx && EVP_DigestVerifyInit(ctx, NULL, NULL, NULL, pkey) == 1) {
+		bool good = EVP_DigestVerify(ctx, signature, WFS_SIGNATURE_BYTES, text, len) == 1;
+
+		status = good ? WFS_OK : WFS_BAD_CHECKSUM;
+	}
 	EVP_MD_CTX_free(ctx);
 	EVP_PKEY_free(pkey);
 	ERR_clear_error();
-	return good;
+	return status;
+}
+
+/* OpenSSL tells an allocation that failed within EVP_DigestVerify as a wrong signature: one that is wrong is so twice.
+ */
+enum wfs_status wfs_signature_check(const u8 key[WFS_PUBLIC_KEY_BYTES], const void *text, size_t len,
+				    const u8 signature[WFS_SIGNATURE_BYTES])
+{
+	enum wfs_status status = check_once(key, text, len, signature);
+
+	return status == WFS_BAD_CHECKSUM ? check_once(key, text, len, signature) : status;
 }

@@ -312,6 +312,7 @@ static enum wfs_status open_frame(const u8 *text, size_t len, const u8 *key, str
 	const size_t signature_line = strlen("signature ") + WFS_SIGNATURE_CHARS + 1;
 	struct wfs_cursor c = wfs_cursor_make(text, len), end;
 	u8 wanted[WFS_DIGEST_BYTES], key_id[WFS_DIGEST_BYTES], signature[WFS_SIGNATURE_BYTES];
+	enum wfs_status status = WFS_OK;
 	size_t signed_len;
 
 	if (len > WFS_MANIFEST_MAX_BYTES)
@@ -332,9 +333,12 @@ static enum wfs_status open_frame(const u8 *text, size_t len, const u8 *key, str
 		return wfs_fail(err, WFS_NO_MEMORY, "cannot compute SHA-256");
 	if (key && memcmp(wanted, key_id, sizeof(key_id)))
 		return wfs_fail(err, WFS_BAD_CHECKSUM, "the manifest was signed with another key");
-	if (key && !wfs_signature_check(key, text, signed_len, signature))
-		return wfs_fail(err, WFS_BAD_CHECKSUM,
-				"the manifest's signature is not right: it was changed or damaged");
+	if (key)
+		status = wfs_signature_check(key, text, signed_len, signature);
+	if (status == WFS_NO_MEMORY)
+		return wfs_fail(err, status, "out of memory for the manifest's signature");
+	if (status != WFS_OK)
+		return wfs_fail(err, status, "the manifest's signature is not right: it was changed or damaged");
 	*entries_ret = wfs_cursor_make(c.at, c.left - signature_line);
 	return WFS_OK;
 }

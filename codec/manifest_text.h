@@ -31,8 +31,8 @@ static inline u64 wfs_manifest_nr_pieces(u64 size)
 bool wfs_digest(const void *bytes, size_t len, u8 digest_ret[WFS_DIGEST_BYTES]) WFS_MUST_CHECK;
 bool wfs_signature_make(const struct wfs_signing_key *key, const void *text, size_t len,
 			u8 signature_ret[WFS_SIGNATURE_BYTES]) WFS_MUST_CHECK;
-/* false: the signature is not right. */
-bool wfs_signature_check(const u8 key[WFS_PUBLIC_KEY_BYTES], const void *text, size_t len,
-			 const u8 signature[WFS_SIGNATURE_BYTES]) WFS_MUST_CHECK;
+/* WFS_BAD_CHECKSUM: the signature is not right. WFS_NO_MEMORY: that could not be found out, as above. */
+enum wfs_status wfs_signature_check(const u8 key[WFS_PUBLIC_KEY_BYTES], const void *text, size_t len,
+				    const u8 signature[WFS_SIGNATURE_BYTES]) WFS_MUST_CHECK;
 
 #endif
