@@ -13,6 +13,7 @@
 #include <unistd.h>
 
 enum { HEAD_BYTES = 4096 };
+static const char changed[] = "it changed while it was looked at: run again";
 
 static bool same_head(const struct wfs_head *a, const struct wfs_head *b)
 {
@@ -22,28 +23,39 @@ static bool same_head(const struct wfs_head *a, const struct wfs_head *b)
 	       !memcmp(a->sha256, b->sha256, sizeof(a->sha256));
 }
 
+static enum wfs_status fail(struct wfs_error *err, enum wfs_status status, int sys_errno, const char *reason)
+{
+	*err = (struct wfs_error){status, sys_errno, WFS_NO_BLOCK, reason};
+	return status;
+}
+
 /* Whether the file fd gives this head, from its own first bytes, and metadata that match it, right behind it. */
-static bool opens_as(int fd, const struct wfs_head *head, bool whole)
+static enum wfs_status opens_as(int fd, const struct wfs_head *head, bool whole, struct wfs_error *err)
 {
 	struct wfs_reader *reader = NULL;
 	struct wfs_info info;
-	bool good = false;
-	if (wfs_reader_open(fd, NULL, &reader, NULL) == WFS_OK) {
+	enum wfs_status status = wfs_reader_open(fd, NULL, &reader, err);
+	if (status == WFS_OK) {
 		wfs_reader_info(reader, &info);
-		good = !info.head.from_tail && !info.meta_from_copy_b && same_head(&info.head, head) &&
-		       (!whole || !info.truncated);
+		if (info.head.from_tail || info.meta_from_copy_b || !same_head(&info.head, head) ||
+		    (whole && info.truncated))
+			status = fail(err, WFS_BAD_CHECKSUM, 0, changed);
 	}
 	wfs_reader_free(reader);
-	return good;
+	return status;
 }
 
-static bool is_proven(const struct spares *s, const struct wfs_head *head)
+static enum wfs_status prove(const struct spares *s, const struct wfs_head *head, struct wfs_error *err)
 {
-	int fd = memfd_create("weightfs-image", MFD_CLOEXEC);
-	bool good = fd >= 0 && !write_full(fd, s->image, s->image_bytes, 0) && opens_as(fd, head, false);
+	int fd = memfd_create("weightfs-image", MFD_CLOEXEC), ret = fd < 0 ? errno : 0;
+	enum wfs_status status;
+	if (!ret)
+		ret = write_full(fd, s->image, s->image_bytes, 0);
+	status = ret ? fail(err, WFS_IO, ret, "cannot make a copy of the head in memory")
+		     : opens_as(fd, head, false, err);
 	if (fd >= 0)
 		close(fd);
-	return good;
+	return status;
 }
 
 static const char *wanted(const struct spares *s, enum spare i)
@@ -65,30 +77,38 @@ static bool is_right(int fd, const struct spares *s, enum spare i)
 	return true;
 }
 
-static bool read_copy(int fd, const struct spares *s, enum spare i, char *to)
+static enum wfs_status read_copy(int fd, const struct spares *s, enum spare i, char *to, struct wfs_error *err)
 {
-	return pread_full(fd, to, (size_t)s->len[i], (off_t)s->off[i]) == (ssize_t)s->len[i];
+	ssize_t len = pread_full(fd, to, (size_t)s->len[i], (off_t)s->off[i]);
+	if (len < 0)
+		return fail(err, WFS_IO, errno, "cannot read head or metadata again");
+	return (size_t)len == s->len[i] ? WFS_OK : fail(err, WFS_BAD_CHECKSUM, 0, changed);
 }
 
-bool spares_check(int fd, const struct wfs_info *info, struct spares *spares_ret)
+enum wfs_status spares_check(int fd, const struct wfs_info *info, struct spares *spares_ret, struct wfs_error *err)
 {
 	const struct wfs_head *h = &info->head;
 	struct spares *s = spares_ret;
+	enum wfs_status status;
 	*s = (struct spares){
 		.off = {0, HEAD_BYTES, h->payload_off + h->payload_len, h->file_len - HEAD_BYTES},
 		.len = {HEAD_BYTES, h->meta_len, h->meta_len, HEAD_BYTES},
 		.image_bytes = HEAD_BYTES + (size_t)h->meta_len,
 	};
 	s->image = xcalloc(1, s->image_bytes);
-	if (!read_copy(fd, s, h->from_tail ? SPARE_TAIL : SPARE_HEAD, s->image) ||
-	    !read_copy(fd, s, info->meta_from_copy_b ? SPARE_META_B : SPARE_META_A, s->image + HEAD_BYTES) ||
-	    !is_proven(s, h))
-		return false;
+	status = read_copy(fd, s, h->from_tail ? SPARE_TAIL : SPARE_HEAD, s->image, err);
+	if (status == WFS_OK)
+		status = read_copy(fd, s, info->meta_from_copy_b ? SPARE_META_B : SPARE_META_A, s->image + HEAD_BYTES,
+				   err);
+	if (status == WFS_OK)
+		status = prove(s, h, err);
+	if (status != WFS_OK)
+		return status;
 	for (enum spare i = SPARE_HEAD; i < NR_SPARES; i++) {
 		s->damaged[i] = !is_right(fd, s, i);
 		s->nr_damaged += s->damaged[i];
 	}
-	return true;
+	return WFS_OK;
 }
 
 void spares_free(struct spares *spares)
@@ -133,7 +153,7 @@ static int open_again(int dir_fd, const char *name, const struct stat *st, const
 	if (!fstat(fd, &now) && now.st_dev == st->st_dev && now.st_ino == st->st_ino && now.st_size == st->st_size &&
 	    same_time(now.st_mtim, st->st_mtim) && same_time(now.st_ctim, st->st_ctim))
 		return fd;
-	*why_ret = "it changed while it was looked at: run again";
+	*why_ret = changed;
 	close(fd);
 	return -1;
 }
@@ -156,12 +176,13 @@ static int write_copies(int fd, const struct spares *s, struct timespec mtime)
 const char *spares_repair(int dir_fd, const char *name, int fd, const struct stat *st, const struct spares *spares,
 			  const struct wfs_info *info)
 {
+	struct wfs_error err;
 	const char *why = NULL;
 	int write_fd, ret;
 	/* The last look before anything is written: the copies that were good are so still. */
 	for (enum spare i = SPARE_HEAD; i < NR_SPARES; i++)
 		if (!spares->damaged[i] && !is_right(fd, spares, i))
-			return "it changed while it was looked at: run again";
+			return changed;
 	write_fd = open_again(dir_fd, name, st, &why);
 	if (write_fd < 0)
 		return why;
@@ -170,7 +191,7 @@ const char *spares_repair(int dir_fd, const char *name, int fd, const struct sta
 	(void)posix_fadvise(write_fd, 0, 0, POSIX_FADV_DONTNEED);
 	if (ret)
 		why = strerror(ret);
-	else if (!opens_as(write_fd, &info->head, true))
+	else if (opens_as(write_fd, &info->head, true, &err) != WFS_OK)
 		why = "what was written cannot be read back";
 	for (enum spare i = SPARE_HEAD; !why && i < NR_SPARES; i++)
 		if (!is_right(write_fd, spares, i))

@@ -20,9 +20,11 @@ struct spares {
 
 enum { SPARES_TEXT_BYTES = 160 };
 
-/* Read the copies that the reader with this info was opened from, prove them, and compare the others with them. false:
- * they cannot be read any more (something changed). The caller frees spares in either case. */
-bool spares_check(int fd, const struct wfs_info *info, struct spares *spares_ret) MUST_CHECK;
+/* Read the copies that the reader with this info was opened from, prove them, and compare the others with them.
+ * WFS_BAD_CHECKSUM: they are not as they were read (something changed). WFS_IO, WFS_NO_MEMORY: that could not be found
+ * out. The caller frees spares in any case. */
+enum wfs_status spares_check(int fd, const struct wfs_info *info, struct spares *spares_ret,
+			     struct wfs_error *err) MUST_CHECK;
 void spares_free(struct spares *spares);
 /* "the head and the second copy of the metadata". */
 const char *spares_text(const struct spares *spares, char buf[SPARES_TEXT_BYTES]);

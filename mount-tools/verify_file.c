@@ -45,29 +45,31 @@ static void check_spares(int dir_fd, const char *name, int fd, const struct stat
 			 const struct verify_opts *opts, struct verify_result *r)
 {
 	char text[SPARES_TEXT_BYTES];
-	const char *why = NULL, *verb;
+	const char *why = NULL;
+	struct wfs_error err;
 	struct spares spares;
-	bool proven = spares_check(fd, info, &spares);
+	bool several;
+	if (spares_check(fd, info, &spares, &err) != WFS_OK) {
+		wfs_reason(r->reason, NULL, &err);
+		r->verdict = VERDICT_ERROR;
+		spares_free(&spares);
+		return;
+	}
+	several = spares.nr_damaged > 1;
 	spares_text(&spares, text);
-	verb = spares.nr_damaged == 1 ? "is" : "are";
-	if (!proven || spares.nr_damaged)
+	if (spares.nr_damaged)
 		r->verdict = VERDICT_DEGRADED;
-	if (!proven)
-		snprintf(r->reason, sizeof(r->reason),
-			 "copies of head and metadata are damaged and cannot be written anew; every byte of the "
-			 "original is "
-			 "right: unpack it and pack it again");
-	else if (spares.nr_damaged && !opts->repair)
+	if (spares.nr_damaged && !opts->repair) {
 		snprintf(r->reason, sizeof(r->reason),
 			 "%s %s damaged; every byte of the original is right: weightfs verify --repair writes a copy "
 			 "anew",
-			 text, verb);
-	else if (spares.nr_damaged && (why = spares_repair(dir_fd, name, fd, st, &spares, info)))
-		snprintf(r->reason, sizeof(r->reason), "%s %s damaged and cannot be written anew: %s", text, verb, why);
-	else if (spares.nr_damaged) {
+			 text, several ? "are" : "is");
+	} else if (spares.nr_damaged && (why = spares_repair(dir_fd, name, fd, st, &spares, info))) {
+		snprintf(r->reason, sizeof(r->reason), "%s %s damaged and cannot be written anew: %s", text,
+			 several ? "are" : "is", why);
+	} else if (spares.nr_damaged) {
 		r->verdict = VERDICT_REPAIRED;
-		snprintf(r->reason, sizeof(r->reason), "%s %s written anew", text,
-			 spares.nr_damaged == 1 ? "was" : "were");
+		snprintf(r->reason, sizeof(r->reason), "%s %s written anew", text, several ? "were" : "was");
 	}
 	spares_free(&spares);
 }

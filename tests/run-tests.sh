@@ -611,6 +611,7 @@ main()
 		0)
 			passed=$((passed + 1))
 			printf 'ok   %7s s  %s\n' "$took" "$name"
+			sed -n 's/^NOT TRIED /    not tried: /p' "$log"
 			;;
 		77)
 			skipped=$((skipped + 1))

@@ -131,7 +131,3 @@ weightfs pack --in-place "$disk" >"$out" 2>"$err" || status=$?
 no_temporaries "$disk"
 rm "$disk/ballast"
 finishes "a disk that was full"
-
-# An error target of the device mapper would give the errors above for single sectors.
-command -v dmsetup >/dev/null && dmsetup targets 2>/dev/null | grep -q '^error' ||
-	echo "$test_name: the kernel has no device mapper: its error target is not tried"

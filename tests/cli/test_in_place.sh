@@ -146,7 +146,7 @@ if mount --bind "$tree" "$dir/bound" 2>/dev/null; then
 	[ $status = 1 ] && grep -q "the source by another path" "$err" || fail "a source in the destination: $(cat "$err")"
 	manifest "$tree" | diff "$dir/before" - >/dev/null || fail "a source in the destination was changed"
 else
-	echo "$test_name: cannot make a bind mount here: sources by another path are not tried"
+	untried "cannot make a bind mount here: sources by another path"
 fi
 # --force that was killed between the new form and the removal of the old one: run again, it removes it.
 ok weightfs pack "$tree" -o "$dir/forms" --min-saving 90

@@ -98,7 +98,7 @@ if mount --bind ro ro 2>/dev/null && mount -o remount,ro,bind ro; then
 	umount ro
 	trap cleanup EXIT
 else
-	echo "$test_name: cannot mount a directory read-only here: a read-only disk is not tried"
+	untried "cannot mount a directory read-only here: a read-only disk"
 fi
 
 # A disk that cannot read one copy any more, but takes it anew.
@@ -130,6 +130,14 @@ expect 1 "block 4 (bytes 196608 to 262143): cannot read a block: Input/output er
 # All of it unreadable is no verdict on what it holds.
 expect 1 "bad.wfs: cannot read head or tail: Input/output error" on_bad_disk "0-$size" verify --repair bad.wfs
 cmp -s bad.wfs good.wfs || fail "an unreadable file: changed"
+# A lack of descriptors is no verdict either.
+for limit in {4..20}; do
+	status=0
+	(ulimit -n "$limit" && weightfs verify -j 1 good.wfs) >"$out" 2>"$err" || status=$?
+	grep -q "good.wfs: d" "$err" && fail "without descriptors: $(cat "$err")"
+	[ $status = 0 ] && break
+done
+[ "$limit" -gt 4 ] && [ $status = 0 ] || fail "no limit of descriptors tells: $limit"
 
 mkdir kills
 "$WFS_PYTHON" "$tests/cli/repair_kills.py" "$WFS_BIN/weightfs" "$dir/torn.so" good.wfs model kills "${WFS_REPAIR_POINTS:-26}" \
