@@ -8,6 +8,8 @@
 #include "access.h"
 
 #include <pthread.h>
+#include <sys/sendfile.h>
+#include <sys/uio.h>
 
 #ifndef MADV_COLD
 #define MADV_COLD 20
@@ -90,6 +92,63 @@ static void read_backwards(struct worker *w)
 		read_at(w, fd, off - len, len);
 }
 
+/* Into several pieces of memory with one call. */
+static void read_vector(struct worker *w)
+{
+	enum { PIECES = 5 };
+	struct iovec piece[PIECES];
+	uint64_t off = any_off(w), len = 0;
+	for (int i = 0; i < PIECES; i++) {
+		piece[i] = (struct iovec){w->buf + len, any_len(w) / PIECES};
+		len += piece[i].iov_len;
+	}
+	ssize_t got = preadv(any_fd(w), piece, PIECES, (off_t)off);
+	CHECK_SYS(&w->file, got >= 0, "preadv");
+	if ((uint64_t)got != expected(&w->file, off, len))
+		FAIL(&w->file, "preadv of %llu at %llu gives %zd", (unsigned long long)len, (unsigned long long)off,
+		     got);
+	same(&w->file, w->buf, off, (uint64_t)got);
+}
+
+/* What the kernel moves by itself: pages into a pipe, bytes into a file in memory. It may move less than it was asked
+ * for, but never nothing. */
+static void move(struct worker *w, bool into_pipe)
+{
+	int end[2] = {-1, -1};
+	uint64_t first = any_off(w), want = expected(&w->file, first, any_len(w));
+	loff_t off = (loff_t)first;
+	if (into_pipe)
+		CHECK_SYS(&w->file, !pipe2(end, O_CLOEXEC), "pipe");
+	else
+		CHECK_SYS(&w->file, (end[0] = end[1] = memfd_create("moved", MFD_CLOEXEC)) >= 0, "memfd_create");
+	ssize_t got =
+		into_pipe ? splice(any_fd(w), &off, end[1], NULL, want, 0) : sendfile(end[1], any_fd(w), &off, want);
+	CHECK_SYS(&w->file, got >= 0, into_pipe ? "splice" : "sendfile");
+	if ((uint64_t)got > want || (want && !got) || (uint64_t)off != first + (uint64_t)got)
+		FAIL(&w->file, "%llu bytes at %llu were to be moved, %zd were", (unsigned long long)want,
+		     (unsigned long long)first, got);
+	for (uint64_t done = 0; done < (uint64_t)got;) {
+		ssize_t part = into_pipe ? read(end[0], w->buf + done, (uint64_t)got - done)
+					 : pread(end[0], w->buf + done, (uint64_t)got - done, (off_t)done);
+		CHECK_SYS(&w->file, part > 0, "read what was moved");
+		done += (uint64_t)part;
+	}
+	same(&w->file, w->buf, first, (uint64_t)got);
+	close(end[0]);
+	if (into_pipe)
+		close(end[1]);
+}
+
+static void move_into_pipe(struct worker *w)
+{
+	move(w, true);
+}
+
+static void move_into_file(struct worker *w)
+{
+	move(w, false);
+}
+
 static void touch(struct worker *w)
 {
 	uint64_t off = below(w, w->file.size);
@@ -161,10 +220,11 @@ static void *work(void *worker_void)
 		void (*run)(struct worker *w);
 		unsigned share;
 	} operations[] = {
-		{"read", read_once, 8},	     {"direct", read_direct, 6},   {"run", read_run, 6},
-		{"back", read_backwards, 3}, {"touch", touch, 6},	   {"pages", touch_pages, 6},
-		{"window", map_window, 4},   {"fadvise", advise_file, 4},  {"madvise", advise_mapping, 4},
-		{"drop", drop, 3},	     {"readahead", read_ahead, 2}, {"reopen", reopen, 2},
+		{"read", read_once, 8},	     {"direct", read_direct, 6},    {"run", read_run, 6},
+		{"back", read_backwards, 3}, {"touch", touch, 6},	    {"pages", touch_pages, 6},
+		{"window", map_window, 4},   {"fadvise", advise_file, 4},   {"madvise", advise_mapping, 4},
+		{"drop", drop, 3},	     {"readahead", read_ahead, 2},  {"reopen", reopen, 2},
+		{"vector", read_vector, 4},  {"splice", move_into_pipe, 3}, {"sendfile", move_into_file, 3},
 	};
 	struct worker *w = worker_void;
 	uint64_t shares = 0;
