@@ -43,6 +43,11 @@ wait_until "the longer plain file" has_size edited "$dir/store/edited"
 cmp "$dir/store/edited" "$dir/mnt/edited" || fail "a plain file that grew"
 printf 'X' | dd of="$dir/store/edited" bs=1 seek=5 conv=notrunc status=none
 wait_until "the change inside the plain file" cmp -s "$dir/store/edited" "$dir/mnt/edited"
+# A change that size and modification time do not tell.
+cp -p "$dir/store/edited" "$dir/before"
+printf 'Y' | dd of="$dir/store/edited" bs=1 seek=7 conv=notrunc status=none
+touch -r "$dir/before" "$dir/store/edited"
+wait_until "the change under the old time" cmp -s "$dir/store/edited" "$dir/mnt/edited"
 truncate -s 100 "$dir/store/edited"
 wait_until "the shorter plain file" has_size edited "$dir/store/edited"
 cmp "$dir/store/edited" "$dir/mnt/edited" || fail "a plain file that was cut"
