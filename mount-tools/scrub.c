@@ -89,11 +89,11 @@ static void clean_beside(const char *file)
 
 bool scrub_state_read(const char *file, char **last_ret)
 {
-	int fd = open(file, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
 	const size_t start = sizeof(state_line) - 1;
 	char *text;
 	ssize_t len;
 	clean_beside(file);
+	int fd = open(file, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
 	*last_ret = NULL;
 	if (fd < 0)
 		return errno == ENOENT || state_failed(file, strerror(errno));

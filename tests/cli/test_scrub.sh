@@ -112,6 +112,15 @@ echo half >.state.weightfs-a1B2c3.tmp
 ok weightfs scrub store --state state
 no_temporaries .
 rm -f state
+# That of a run which is alive stays, and keeps no first run from making its state.
+"$WFS_PYTHON" - .other.weightfs-a1B2c3.tmp "$WFS_BIN/weightfs" scrub store --state state <<-'END' >"$out" 2>"$err" || fail "$(cat "$err")"
+	import fcntl, os, struct, subprocess, sys
+	file = os.open(sys.argv[1], os.O_RDWR | os.O_CREAT)
+	fcntl.fcntl(file, fcntl.F_OFD_SETLK, struct.pack("hhqqi4x", fcntl.F_WRLCK, os.SEEK_SET, 0, 0, 0))
+	sys.exit(subprocess.run(sys.argv[2:]).returncode)
+END
+[ -e .other.weightfs-a1B2c3.tmp ] && [ -e state ] || fail "beside a live run: $(ls -A)"
+rm .other.weightfs-a1B2c3.tmp state
 
 # Never somebody else's file.
 cp model other
