@@ -24,7 +24,7 @@ int plain_file_hash(int fd, uint64_t size, uint8_t *piece, uint8_t *whole, struc
 		size_t want = (size_t)MIN(size - done, (uint64_t)WFS_MANIFEST_PIECE_BYTES);
 		ssize_t got = pread_full(fd, buf, want, (off_t)done);
 		if (got != (ssize_t)want) {
-			ret = got < 0 ? errno : ESTALE;
+			ret = got < 0 ? errno : FILE_CHANGED;
 			break;
 		}
 		if (h)

@@ -415,6 +415,21 @@ ok weightfs pack linked -o linked.wfs
 ok weightfs pack one -o other.wfs
 "$WFS_PYTHON" "$tests/cli/sign_races.py" "$dir" "$WFS_BIN/weightfs" || fail "others at work on names of a container"
 
+# A plain file that is cut short while it is read: it changed, and that is no fault of the disk.
+cc -std=gnu11 -D_GNU_SOURCE -O2 -fPIC -shared -o faults.so "$tests/cli/faults.c"
+mkdir -p cut/sub
+head -c 1M /dev/urandom >cut/sub/plain
+cut_short()
+{
+	LD_PRELOAD=$dir/faults.so FAULT_ROOT=$dir/cut/sub FAULT_CALLS=,pread, FAULT_AT=1 FAULT_ACTION=run \
+		FAULT_COMMAND="truncate -s 500k $dir/cut/sub/plain" "$@"
+}
+expect 1 "cut/sub/plain: cannot read: changed or was replaced meanwhile" cut_short "$WFS_BIN/weightfs" sign --key key.pem cut
+[ ! -e "cut/$manifest" ] || fail "a file that was cut short is signed"
+head -c 1M /dev/urandom >cut/sub/plain
+ok weightfs sign --key key.pem cut
+expect 1 "cut/sub/plain: changed: it changed while it was read" cut_short "$WFS_BIN/weightfs" verify --pubkey pub.pem cut
+
 # ---- killed ----
 
 rm -rf w
