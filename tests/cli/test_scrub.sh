@@ -33,6 +33,16 @@ expect 1 "bad.wfs: damaged" weightfs scrub store/m2.wfs bad.wfs --rate $((bytes 
 says "1 of 2 containers are whole"
 ! grep -q 'B/s' "$out" || fail "the rate of a run that failed: $(cat "$out")"
 
+# Where no progress is shown nothing is read for it: each container is opened once.
+cc -std=gnu11 -D_GNU_SOURCE -O2 -fPIC -shared -o faults.so "$tests/cli/faults.c"
+for command in "verify -q" "scrub -q" "scrub --json"; do
+	# shellcheck disable=SC2086 # words
+	ok env LD_PRELOAD="$dir/faults.so" FAULT_ROOT="$dir/store" FAULT_CALLS=,open, FAULT_LOG="$dir/opens" \
+		"$WFS_BIN/weightfs" $command store
+	[ "$(grep -c '\.wfs$' opens)" = $nr ] || fail "$command: $(cat opens)"
+	rm opens
+done
+
 # In parts. A day of time is left over for each: all at once, and the state says "from the beginning".
 ok weightfs scrub store --state state --max-seconds 86400
 says "5 of 5"
