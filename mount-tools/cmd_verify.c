@@ -1,6 +1,7 @@
 /* cmd_verify.c - weightfs verify and weightfs scrub: prove containers, named ones and all those of a tree. */
 #include "commands.h"
 #include "scrub.h"
+#include "tree.h"
 #include "verify_list.h"
 #include "verify_manifest.h"
 #include "verify_report.h"
@@ -50,7 +51,7 @@ static void verify_item(void *ctx, size_t i)
 	const struct item *item = &v->list.item[v->offset + i];
 	struct verify_result *r = xcalloc(1, sizeof(*r));
 	const char *name;
-	int dir_fd, fd = item_open(item, &dir_fd, &name);
+	int dir_fd, fd = tree_open_path(item->root_fd, item->path, &dir_fd, &name);
 	if (fd < 0) {
 		r->verdict = VERDICT_ERROR;
 		snprintf(r->reason, sizeof(r->reason), "cannot open: %s", strerror(errno));
@@ -91,7 +92,7 @@ static uint64_t claimed_bytes(const struct item *item)
 {
 	const char *name;
 	struct wfs_head head;
-	int dir_fd, fd = item_open(item, &dir_fd, &name);
+	int dir_fd, fd = tree_open_path(item->root_fd, item->path, &dir_fd, &name);
 	if (fd < 0)
 		return 0;
 	if (wfs_head_read(fd, &head, NULL) != WFS_OK)

@@ -139,3 +139,18 @@ void progress_free(struct progress *p)
 	pthread_mutex_destroy(&p->lock);
 	free(p);
 }
+
+void file_progress_reach(struct file_progress *p, uint64_t raw_done)
+{
+	if (raw_done <= p->raw_told)
+		return;
+	progress_add(p->progress, p->passes * (raw_done - p->raw_told));
+	p->raw_told = raw_done;
+}
+
+int file_progress_report(void *ctx, uint64_t raw_done, uint64_t comp_done)
+{
+	(void)comp_done;
+	file_progress_reach(ctx, raw_done);
+	return 0;
+}

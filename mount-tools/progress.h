@@ -17,4 +17,15 @@ void progress_coded(struct progress *p, int64_t raw_bytes, int64_t comp_bytes);
 void progress_clear(struct progress *p);
 void progress_free(struct progress *p);
 
+/* How much of one file a progress knows of, so that each byte counts once; progress and passes are set. One thread. */
+struct file_progress {
+	struct progress *progress;
+	unsigned passes; /* each raw byte counts so often at once */
+	uint64_t raw_told;
+};
+/* So many raw bytes of the file are done. */
+void file_progress_reach(struct file_progress *p, uint64_t raw_done);
+/* The same for calls of the codec (wfs_progress_fn), with the file_progress as context; goes on always. */
+int file_progress_report(void *ctx, uint64_t raw_done, uint64_t comp_done);
+
 #endif

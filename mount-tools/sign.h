@@ -40,11 +40,6 @@ uint64_t signed_store_work(const struct signed_store *s);
  */
 size_t signed_store_leader(const struct signed_store *s, size_t entry);
 
-/* Open the file of an entry; *dir_fd_ret is its directory. Returns a descriptor, or -1 with errno. The caller closes
- * both. */
-int signed_store_file(const struct signed_store *s, const struct tree_entry *e, int *dir_fd_ret,
-		      const char **name_ret) MUST_CHECK;
-
 /* ---- sign_file.c ---- */
 
 /* SHA-256 of an ordinary file of exactly size bytes, and of each of its pieces (32 bytes each; NULL unless there are

@@ -73,22 +73,6 @@ static void sign_plain(int fd, const struct stat *st, const struct sign_opts *op
 
 /* ---- containers ---- */
 
-struct container_progress {
-	struct progress *progress;
-	uint64_t told;
-};
-
-static int on_progress(void *ctx, uint64_t raw_done, uint64_t comp_done)
-{
-	struct container_progress *p = ctx;
-	(void)comp_done;
-	if (raw_done > p->told) {
-		progress_add(p->progress, raw_done - p->told);
-		p->told = raw_done;
-	}
-	return 0;
-}
-
 static bool fail_container(struct signed_file *f, int fd, const struct wfs_reader *reader, const struct wfs_error *err)
 {
 	char advice[ADVICE_BYTES];
@@ -104,19 +88,19 @@ static bool fail_container(struct signed_file *f, int fd, const struct wfs_reade
 static bool prove(int fd, bool fresh, const struct sign_opts *opts, struct signed_file *f, struct wfs_head *head_ret)
 {
 	const struct wfs_reader_opts reader_opts = {.cpu = opts->cpu, .check_sha256 = true};
-	struct container_progress progress = {.progress = opts->progress};
+	struct file_progress progress = {.progress = opts->progress, .passes = 1};
 	struct wfs_reader *reader = NULL;
 	struct wfs_error err = {0};
 	struct wfs_info info;
 	bool ok = wfs_reader_open(fd, &reader_opts, &reader, &err) == WFS_OK &&
-		  wfs_reader_verify(reader, opts->nr_threads, on_progress, &progress, &err) == WFS_OK;
+		  wfs_reader_verify(reader, opts->nr_threads, file_progress_report, &progress, &err) == WFS_OK;
 	if (ok) {
 		wfs_reader_info(reader, &info);
 		f->size = info.head.raw_len;
 		memcpy(f->sha256, info.head.sha256, SHA256_BYTES);
 		memcpy(f->meta_sha256, info.meta_sha256, SHA256_BYTES);
 		*head_ret = info.head;
-		progress_add(opts->progress, info.head.raw_len - progress.told);
+		file_progress_reach(&progress, info.head.raw_len);
 	} else if (fresh) {
 		wfs_reason(f->reason, reader, &err);
 	} else {
@@ -130,16 +114,17 @@ static bool prove(int fd, bool fresh, const struct sign_opts *opts, struct signe
 static bool write_new(int old_fd, const struct wfs_reader *reader, const struct stat *st, const struct sign_opts *opts,
 		      struct temp_file *temp, struct signed_file *f)
 {
-	struct container_progress progress = {.progress = opts->progress};
+	struct file_progress progress = {.progress = opts->progress, .passes = 1};
 	struct wfs_error err = {0};
 	struct wfs_info old;
 	struct wfs_head head;
 	int ret, fd;
 	bool ok;
-	if (wfs_container_add_sha256(reader, temp->fd, opts->nr_threads, on_progress, &progress, &err) != WFS_OK)
+	if (wfs_container_add_sha256(reader, temp->fd, opts->nr_threads, file_progress_report, &progress, &err) !=
+	    WFS_OK)
 		return fail_container(f, old_fd, reader, &err);
 	wfs_reader_info(reader, &old);
-	progress_add(opts->progress, old.head.raw_len - progress.told);
+	file_progress_reach(&progress, old.head.raw_len);
 	ret = attributes_set(temp->fd, st, st->st_mtim);
 	fd = ret ? -1 : temp_reopen(temp);
 	if (fd < 0) {
@@ -298,7 +283,7 @@ void sign_file(const struct signed_store *s, const struct tree_entry *e, const s
 	struct wfs_head head;
 	const char *name;
 	struct stat st;
-	int dir_fd, fd = signed_store_file(s, e, &dir_fd, &name);
+	int dir_fd, fd = tree_open_path(s->root_fd, e->path, &dir_fd, &name);
 	*file_ret = (struct signed_file){0};
 	if (fd < 0) {
 		fail_errno(file_ret, "cannot open", errno);

@@ -92,7 +92,7 @@ bool signed_store_open(struct signed_store *s, const char *command, const char *
 		return false;
 	}
 	if (in_weightfs_mount(s->root_fd)) {
-		msg("%s: %s: a weightfs is mounted there and shows the originals: unmount it first", command, path);
+		msg("%s: %s: %s", command, path, in_weightfs_mount_reason);
 		close(s->root_fd);
 		return false;
 	}
@@ -118,21 +118,6 @@ size_t signed_store_leader(const struct signed_store *s, size_t entry)
 	return leader;
 }
 
-int signed_store_file(const struct signed_store *s, const struct tree_entry *e, int *dir_fd_ret, const char **name_ret)
-{
-	int fd;
-	*dir_fd_ret = tree_open_parent(s->root_fd, e->path, name_ret);
-	if (*dir_fd_ret < 0)
-		return -1;
-	fd = tree_open_file(*dir_fd_ret, *name_ret);
-	if (fd < 0) {
-		int sys_errno = errno;
-		close(*dir_fd_ret);
-		errno = sys_errno;
-	}
-	return fd;
-}
-
 uint64_t signed_store_work(const struct signed_store *s)
 {
 	uint64_t bytes = 0;
@@ -144,7 +129,7 @@ uint64_t signed_store_work(const struct signed_store *s)
 		if (!S_ISREG(e->st.st_mode))
 			continue;
 		if (container_path(e->path))
-			fd = signed_store_file(s, e, &dir_fd, &name);
+			fd = tree_open_path(s->root_fd, e->path, &dir_fd, &name);
 		bytes += fd >= 0 && wfs_head_read(fd, &head, NULL) == WFS_OK ? head.raw_len : (uint64_t)e->st.st_size;
 		if (fd >= 0) {
 			close(dir_fd);

@@ -1,6 +1,7 @@
 /* spares.c - see spares.h. The codec itself proves what is written: head and metadata, put into a memory file, are
  * opened as a container that is cut off behind them. */
 #include "spares.h"
+#include "same_file.h"
 #include "tree.h"
 
 #include <errno.h>
@@ -136,11 +137,6 @@ const char *spares_text(const struct spares *spares, char buf[SPARES_TEXT_BYTES]
 
 /* ---- repair ---------------------------------------------------------------------------------------------------- */
 
-static bool same_time(struct timespec a, struct timespec b)
-{
-	return a.tv_sec == b.tv_sec && a.tv_nsec == b.tv_nsec;
-}
-
 /* Open for writing what fd is open on, which must be as it was when it was proven. */
 static int open_again(int dir_fd, const char *name, const struct stat *st, const char **why_ret)
 {
@@ -150,8 +146,7 @@ static int open_again(int dir_fd, const char *name, const struct stat *st, const
 		*why_ret = strerror(errno);
 		return -1;
 	}
-	if (!fstat(fd, &now) && now.st_dev == st->st_dev && now.st_ino == st->st_ino && now.st_size == st->st_size &&
-	    same_time(now.st_mtim, st->st_mtim) && same_time(now.st_ctim, st->st_ctim))
+	if (!fstat(fd, &now) && same_file(&now, st) && same_time(now.st_ctim, st->st_ctim))
 		return fd;
 	*why_ret = changed;
 	close(fd);

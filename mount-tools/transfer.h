@@ -161,9 +161,9 @@ void member_progress(struct member *m, uint64_t work_done);
 /* Whether the source is still the file it was when it was opened; otherwise the failure is noted. */
 bool member_unchanged(struct member *m) MUST_CHECK;
 
-/* transfer_replace.c: whether another process has the file open for writing, where one can tell. */
-/* Lock the name that the two forms of a member share, in its destination directory. */
+/* transfer_replace.c: lock the name that the two forms of a member share, in its destination directory. */
 bool member_lock(struct member *m, struct temp_file *lock) MUST_CHECK;
+/* Whether another process has the file open for writing, where one can tell. */
 bool has_writer(int fd);
 /* Give the new file, which is complete, the target's name. */
 bool member_publish(struct member *m, struct temp_file *temp) MUST_CHECK;

@@ -63,6 +63,23 @@ int tree_open_file(int dir_fd, const char *name)
 	return fd;
 }
 
+int tree_open_path(int root_fd, const char *path, int *dir_fd_ret, const char **name_ret)
+{
+	int dir_fd = tree_open_parent(root_fd, path, name_ret), fd, sys_errno;
+	*dir_fd_ret = -1;
+	if (dir_fd < 0)
+		return -1;
+	fd = tree_open_file(dir_fd, *name_ret);
+	if (fd >= 0) {
+		*dir_fd_ret = dir_fd;
+		return fd;
+	}
+	sys_errno = errno;
+	close(dir_fd);
+	errno = sys_errno;
+	return -1;
+}
+
 /* Directories above an entry, to the limit. */
 static bool is_too_deep(const char *path)
 {

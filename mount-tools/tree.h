@@ -47,5 +47,8 @@ int tree_open_parent(int root_fd, const char *path, const char **name_ret) MUST_
 int tree_open_dir(int root_fd, const char *path) MUST_CHECK;
 /* Open a regular file for reading, without blocking on anything else that may have taken its place. */
 int tree_open_file(int dir_fd, const char *name) MUST_CHECK;
+/* Both: the regular file at a path, and the directory that it lies in. Returns the file's descriptor, and the caller
+ * closes both; or -1 with errno, and *dir_fd_ret is -1. */
+int tree_open_path(int root_fd, const char *path, int *dir_fd_ret, const char **name_ret) MUST_CHECK;
 
 #endif

@@ -1,6 +1,7 @@
 /* verify_list.c - see verify_list.h. */
 #include "verify_list.h"
 #include "mounted.h"
+#include "same_file.h"
 #include "sha256.h"
 #include "store_behind.h"
 #include "tree.h"
@@ -11,23 +12,6 @@
 #include <string.h>
 #include <sys/resource.h>
 #include <unistd.h>
-
-int item_open(const struct item *item, int *dir_fd_ret, const char **name_ret)
-{
-	int dir_fd = tree_open_parent(item->root_fd, item->path, name_ret), fd, sys_errno;
-	*dir_fd_ret = -1;
-	if (dir_fd < 0)
-		return -1;
-	fd = tree_open_file(dir_fd, *name_ret);
-	if (fd >= 0) {
-		*dir_fd_ret = dir_fd;
-		return fd;
-	}
-	sys_errno = errno;
-	close(dir_fd);
-	errno = sys_errno;
-	return -1;
-}
 
 /* Each directory that files are named in keeps a descriptor. */
 static void allow_many_files(void)
@@ -43,8 +27,7 @@ static void allow_many_files(void)
 static int keep_root(struct item_list *l, int fd)
 {
 	struct stat st, last;
-	if (l->nr_roots && !fstat(fd, &st) && !fstat(l->root[l->nr_roots - 1], &last) && st.st_dev == last.st_dev &&
-	    st.st_ino == last.st_ino) {
+	if (l->nr_roots && !fstat(fd, &st) && !fstat(l->root[l->nr_roots - 1], &last) && same_inode(&st, &last)) {
 		close(fd);
 		return l->root[l->nr_roots - 1];
 	}
@@ -241,7 +224,7 @@ static void free_item(struct item *item)
 static bool is_repeated(const struct item *item, const struct item *kept)
 {
 	uint8_t demanded[SHA256_BYTES], kept_demanded[SHA256_BYTES];
-	if (!kept || item->named || kept->st.st_dev != item->st.st_dev || kept->st.st_ino != item->st.st_ino)
+	if (!kept || item->named || !same_inode(&kept->st, &item->st))
 		return false;
 	return !names_sha256(item, demanded) ||
 	       (names_sha256(kept, kept_demanded) && !memcmp(demanded, kept_demanded, SHA256_BYTES));

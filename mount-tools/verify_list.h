@@ -30,7 +30,4 @@ struct item_list {
 void item_list_add(struct item_list *list, int nr_paths, char **paths);
 void item_list_free(struct item_list *list);
 
-/* Open the item and the directory that it lies in: -1 with errno when it is not there any more. */
-int item_open(const struct item *item, int *dir_fd_ret, const char **name_ret) MUST_CHECK;
-
 #endif

@@ -71,27 +71,12 @@ static void add_finding(struct verify *v, const char *path, enum finding finding
 
 /* ---- content ---- */
 
-struct told {
-	struct progress *progress;
-	uint64_t raw;
-};
-
-static int on_progress(void *ctx, uint64_t raw_done, uint64_t comp_done)
-{
-	struct told *t = ctx;
-	(void)comp_done;
-	if (raw_done > t->raw) {
-		progress_add(t->progress, 2 * (raw_done - t->raw));
-		t->raw = raw_done;
-	}
-	return 0;
-}
-
 static int drop_piece(void *ctx, const void *raw, size_t len)
 {
-	struct told *t = ctx;
+	struct file_progress *p = ctx;
 	(void)raw;
-	return on_progress(t, t->raw + len, 0);
+	file_progress_reach(p, p->raw_told + len);
+	return 0;
 }
 
 /* Whether it can be opened, but for the SHA-256 of blocks that signed stores have. */
@@ -109,7 +94,7 @@ static enum finding check_container(const struct verify *v, int fd, const struct
 				    unsigned nr_threads, char reason[REASON_BYTES])
 {
 	const struct wfs_reader_opts reader_opts = {.cpu = v->opts->cpu, .check_sha256 = true, .suffixed = true};
-	struct told told = {.progress = v->progress};
+	struct file_progress told = {.progress = v->progress, .passes = 2};
 	enum finding finding = FOUND_DAMAGED;
 	struct wfs_reader *reader = NULL;
 	struct wfs_error err = {0};
@@ -123,7 +108,7 @@ static enum finding check_container(const struct verify *v, int fd, const struct
 	if (status == WFS_OK) {
 		finding = FOUND_DAMAGED;
 		status = v->opts->fast ? wfs_reader_stream(reader, 0, m->size, nr_threads, drop_piece, &told, &err)
-				       : wfs_reader_verify(reader, nr_threads, on_progress, &told, &err);
+				       : wfs_reader_verify(reader, nr_threads, file_progress_report, &told, &err);
 	}
 	if (status != WFS_OK)
 		wfs_reason(reason, reader, &err);
@@ -184,7 +169,7 @@ static void check_file(void *ctx, size_t i, unsigned nr_threads)
 	int dir_fd, fd;
 	if (!m || (m->kind != WFS_MANIFEST_CONTAINER && m->kind != WFS_MANIFEST_FILE))
 		return; /* said by check_names */
-	fd = signed_store_file(&v->store, e, &dir_fd, &name);
+	fd = tree_open_path(v->store.root_fd, e->path, &dir_fd, &name);
 	if (fd < 0) {
 		snprintf(reason, sizeof(reason), "cannot open: %s", strerror(errno));
 		add_finding(v, e->path, FOUND_ERROR, m->size, true, reason);
@@ -220,7 +205,7 @@ static void check_temporary(struct verify *v, const struct tree_entry *e)
 	struct flock lock = {.l_type = F_WRLCK, .l_whence = SEEK_SET};
 	char reason[REASON_BYTES];
 	const char *name;
-	int dir_fd, fd = S_ISREG(e->st.st_mode) ? signed_store_file(&v->store, e, &dir_fd, &name) : -1;
+	int dir_fd, fd = S_ISREG(e->st.st_mode) ? tree_open_path(v->store.root_fd, e->path, &dir_fd, &name) : -1;
 	if (fd >= 0) {
 		bool alive = !fcntl(fd, F_OFD_GETLK, &lock) && lock.l_type != F_UNLCK;
 		close(fd);
