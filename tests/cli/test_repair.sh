@@ -137,7 +137,7 @@ for limit in {4..20}; do
 	grep -q "good.wfs: d" "$err" && fail "without descriptors: $(cat "$err")"
 	[ $status = 0 ] && break
 done
-[ "$limit" -gt 4 ] && [ $status = 0 ] || fail "no limit of descriptors tells: $limit"
+[ "$limit" -gt 4 ] && [ "$status" = 0 ] || fail "no limit of descriptors tells: $limit"
 
 mkdir kills
 "$WFS_PYTHON" "$tests/cli/repair_kills.py" "$WFS_BIN/weightfs" "$dir/torn.so" good.wfs model kills "${WFS_REPAIR_POINTS:-26}" \
