@@ -57,6 +57,16 @@ static int take_away(struct guard *g, bool and_abort)
 	return err;
 }
 
+/* On the daemon's word that its mount lives: out of sight, or beneath another, it keeps its number while somebody uses
+ * it, and the daemon itself may write there no more (Landlock). */
+static int take_away_or_abort(struct guard *g)
+{
+	int err = take_away(g, true);
+	if (err && g->armed)
+		wfsd_mount_abort(g->mount.minor);
+	return err;
+}
+
 /* Whether the daemon serves nothing any more, though threads of it may be left: its first thread is gone. */
 static bool daemon_is_dead(const struct guard *g)
 {
@@ -112,7 +122,7 @@ static bool serve_daemon(struct guard *g)
 		if (n != sizeof(r))
 			return false;
 		if (r.what == UNMOUNT || r.what == ABORT) {
-			int err = take_away(g, r.what == ABORT);
+			int err = r.what == ABORT ? take_away_or_abort(g) : take_away(g, false);
 			if (send(KEEPER_FD, &err, sizeof(err), MSG_NOSIGNAL) != sizeof(err))
 				return false; /* nobody is left who asks */
 			continue;

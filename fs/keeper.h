@@ -28,7 +28,8 @@ int wfsd_keeper_start(struct wfsd_keeper *k, const struct wfsd_log *log, int log
 void wfsd_keeper_guard(struct wfsd_keeper *k, const struct wfsd_mount *mount);
 /* Somebody else has unmounted it: what is mounted there from now on is not ours. */
 void wfsd_keeper_forget(struct wfsd_keeper *k);
-/* Unmounts as wfsd_mount_detach does. 0 or -errno. */
+/* Unmounts as wfsd_mount_detach does. and_abort: the mount lives, and whoever waits for an answer from it gets an error
+ * also when it cannot be unmounted. 0 or -errno. */
 int wfsd_keeper_unmount(struct wfsd_keeper *k, bool and_abort);
 /* Lets the keeper go and waits for its end, a few seconds at most. */
 void wfsd_keeper_end(struct wfsd_keeper *k);

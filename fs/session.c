@@ -47,8 +47,8 @@ void wfsd_session_unmount(struct wfsd_session *s)
 
 void wfsd_session_abort(struct wfsd_session *s)
 {
-	/* Our threads may hold the device until the store lets them go: free those who wait for us now. Out of sight,
-	 * the mount keeps its number while somebody uses it. */
+	/* Our threads may hold the device until the store lets them go: free those who wait for us now. Where somebody
+	 * has killed the keeper, and there is no Landlock, we can do so ourselves. */
 	if (detach(s, true) && is_alive(s))
 		wfsd_mount_abort(s->mount.minor);
 }
