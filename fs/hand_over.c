@@ -43,8 +43,8 @@ int wfsd_receive_fd(int socket)
 	struct cmsghdr *c = CMSG_FIRSTHDR(&m);
 	if (c && c->cmsg_level == SOL_SOCKET && c->cmsg_type == SCM_RIGHTS && c->cmsg_len == CMSG_LEN(sizeof(fd)))
 		memcpy(&fd, CMSG_DATA(c), sizeof(fd));
-	if (fd >= 0 &&
-	    m.msg_flags & MSG_CTRUNC) { /* there were more, which the kernel has closed: none of ours sends so */
+	/* There were more, which the kernel has closed: none of ours sends so. */
+	if (fd >= 0 && m.msg_flags & MSG_CTRUNC) {
 		close(fd);
 		fd = -1;
 	}

@@ -439,6 +439,8 @@ int wfsd_store_client(const char *mountpoint)
 		say_silent(mountpoint, fd);
 	else if (err)
 		fprintf(stderr, "weightfsd: cannot hand the store over to standard output: %s\n", strerror(err));
+	if (store >= 0)
+		close(store);
 	close(fd);
 	return store < 0 || err;
 }
