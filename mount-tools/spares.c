@@ -40,10 +40,13 @@ static enum wfs_status opens_as(int fd, const struct wfs_head *head, bool whole,
 		wfs_reader_info(reader, &info);
 		if (info.head.from_tail || info.meta_from_copy_b || !same_head(&info.head, head) ||
 		    (whole && info.truncated))
-			status = fail(err, WFS_BAD_CHECKSUM, 0, changed);
+			status = WFS_BAD_CHECKSUM;
 	}
 	wfs_reader_free(reader);
-	return status;
+	/* It was opened before: what is said of it now is not what is wrong with it. */
+	return status == WFS_OK || status == WFS_IO || status == WFS_NO_MEMORY
+		       ? status
+		       : fail(err, WFS_BAD_CHECKSUM, 0, changed);
 }
 
 static enum wfs_status prove(const struct spares *s, const struct wfs_head *head, struct wfs_error *err)
