@@ -198,7 +198,7 @@ static void keep(struct guard *g, int fd, int log_fd, bool foreground)
 {
 	/* A service manager that ends all processes of the service ends the daemon; the keeper goes when that is done.
 	 */
-	static const int ignored[] = {SIGTERM, SIGINT, SIGHUP, SIGUSR2, SIGPIPE};
+	static const int ignored[] = {SIGTERM, SIGINT, SIGHUP, SIGUSR2, SIGPIPE, SIGXFSZ};
 	const struct sigaction ignore = {.sa_handler = SIG_IGN}, standard = {.sa_handler = SIG_DFL};
 
 	for (size_t i = 0; i < sizeof(ignored) / sizeof(ignored[0]); i++)

@@ -124,6 +124,7 @@ static void prepare_signals(sigset_t *wait_ret)
 	sigaction(KICK, &kick, NULL);
 	sigaction(SIGPIPE, &ignore, NULL);
 	sigaction(SIGHUP, &ignore, NULL);
+	sigaction(SIGXFSZ, &ignore, NULL); /* the log has reached a limit: no reason to end */
 	sigemptyset(wait_ret);
 	sigaddset(wait_ret, SIGTERM);
 	sigaddset(wait_ret, SIGINT);

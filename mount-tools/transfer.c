@@ -27,8 +27,6 @@ static void block_signals(struct transfer *t)
 	signal(SIGIO, SIG_IGN);
 	/* Whoever read our report may go away; the work goes on. close_stdout() tells. */
 	signal(SIGPIPE, SIG_IGN);
-	/* A file that grows over the limit is an error to report (EFBIG). */
-	signal(SIGXFSZ, SIG_IGN);
 }
 
 bool transfer_stopped(struct transfer *t)

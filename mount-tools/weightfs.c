@@ -3,6 +3,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -173,6 +174,8 @@ int main(int argc, char **argv)
 	const struct command *c;
 	int status;
 	keep_standard_descriptors();
+	/* A file that grows over the limit is an error to report (EFBIG), for the daemon of a mount as well. */
+	signal(SIGXFSZ, SIG_IGN);
 	if (argc < 2) {
 		msg("which command? weightfs --help lists them");
 		return EXIT_USAGE;

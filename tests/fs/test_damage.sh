@@ -60,3 +60,12 @@ expect_status 0 weightfs verify "$dir/store/good.wfs"
 cp -p "$dir/good/model.wfs" "$dir/mended"
 mv "$dir/mended" "$dir/store/flip-payload.wfs"
 wait_until "the mended container" cmp -s "$original" "$dir/mnt/flip-payload"
+# A log that has reached a limit of file sizes holds up nothing.
+unmount "$dir/mnt"
+(ulimit -f 1 && "$WFS_BIN/weightfsd" "$dir/store" "$dir/mnt" -o "log=$dir/limited") || fail "cannot mount with a limit of file sizes"
+mounts+=("$dir/mnt")
+for name in flip-payload both-heads-but-magic both-heads longer cut-in-head empty zeros two-flips first-byte; do
+	cat "$dir/mnt/$name" >/dev/null 2>&1 || true
+done
+[ "$(stat -c %s "$dir/limited")" = 1024 ] || fail "the log did not reach its limit"
+cmp "$original" "$dir/mnt/flip-payload" || fail "a log that is full ends the daemon"
