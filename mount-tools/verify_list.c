@@ -116,8 +116,8 @@ static void add_file_behind(struct item_list *l, struct store_behind *b, const c
 
 static void add_dir_behind(struct item_list *l, struct store_behind *b, const char *path)
 {
-	int fd = tree_open_dir(b->fd, b->rest);
 	char *shown = *b->rest ? xasprintf("%s/%s", b->store, b->rest) : xstrdup(b->store), *what;
+	int fd = tree_open_dir(b->fd, b->rest);
 	if (fd < 0) {
 		l->fail(l->ctx, shown, strerror(errno));
 	} else {
