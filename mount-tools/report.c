@@ -131,7 +131,7 @@ void report_failure(struct report *r, const char *path, const char *fmt, ...)
 	va_start(args, fmt);
 	vsnprintf(out.note, sizeof(out.note), fmt, args);
 	va_end(args);
-	report_add(r, path, &out);
+	report_add(r, *path ? path : ".", &out);
 }
 
 void report_notice(struct report *r, const char *path, const char *fmt, ...)

@@ -41,7 +41,7 @@ struct report *report_new(const struct report_opts *opts);
 void report_set_progress(struct report *r, struct progress *p);
 /* Any thread. */
 void report_add(struct report *r, const char *path, const struct outcome *out);
-/* A failure that concerns no single file, or one that has no outcome. Any thread. */
+/* A failure that concerns no single file, or one that has no outcome. path "": the top of the tree. Any thread. */
 void report_failure(struct report *r, const char *path, const char *fmt, ...) PRINTF_LIKE(3, 4);
 void report_notice(struct report *r, const char *path, const char *fmt, ...) PRINTF_LIKE(3, 4);
 /* Count a directory or symbolic link that is in the result. */

@@ -96,7 +96,7 @@ static bool make_directories(struct transfer *t, const struct directory_id *sour
 			continue; /* reported by the walk, or by each file in it */
 		if (!t->in_place && is_directory_of(source, nr_source, fd)) {
 			close(fd);
-			report_failure(t->report, *e->path ? e->path : ".",
+			report_failure(t->report, e->path,
 				       "the destination is the source by another path: use --in-place instead of -o");
 			return false;
 		}
@@ -182,8 +182,7 @@ void transfer_finish_directories(struct transfer *t)
 			ret = attributes_set(fd, &e->st, e->st.st_mtim);
 		/* A destination that was there may be another's, who let us write into it. */
 		if (ret && !(ret == EPERM && i == 0))
-			report_failure(t->report, *e->path ? e->path : ".", "cannot set mode, owner and time: %s",
-				       strerror(ret));
+			report_failure(t->report, e->path, "cannot set mode, owner and time: %s", strerror(ret));
 		close(fd);
 	}
 }

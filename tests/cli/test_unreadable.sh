@@ -89,3 +89,10 @@ if command -v openssl >/dev/null; then
 fi
 [ -f "$dir/nfs/one" ] && [ -f "$dir/packed/two.wfs" ] || fail "something is lost"
 no_temporaries "$dir"
+
+# The top of a tree has a name in messages, too.
+mkdir "$dir/top"
+status=0
+(ulimit -n 5 && weightfs pack "$dir/top" -o "$dir/no-top") >"$out" 2>"$err" || status=$?
+[ "$status" = 1 ] || fail "packed with five descriptors"
+grep -qF "weightfs: .: cannot " "$err" || fail "the top has no name: $(cat "$err")"
