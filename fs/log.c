@@ -1,5 +1,6 @@
 /* log.c - see log.h. */
 #include "log.h"
+#include "printable.h"
 
 #include <fuse_lowlevel.h>
 #include <stdarg.h>
@@ -49,9 +50,7 @@ log_line(const struct wfsd_log *log, enum wfsd_level level, const char *fmt, va_
 		len += (size_t)n < sizeof(line) - len - 1 ? (size_t)n : sizeof(line) - len - 2;
 	while (len && line[len - 1] == '\n')
 		len--;
-	for (size_t i = 0; i < len; i++)
-		if ((unsigned char)line[i] < 0x20 || line[i] == 0x7f)
-			line[i] = '?';
+	wfs_mask_controls(line, len, false);
 	line[len] = '\0';
 	if (target == WFSD_TO_SYSLOG) {
 		syslog(LOG_DAEMON | priorities[level], "%s", line);

@@ -3,6 +3,7 @@
 #include "fs.h"
 #include "hand_over.h"
 #include "mount_check.h"
+#include "printable.h"
 
 #include <dirent.h>
 #include <errno.h>
@@ -390,27 +391,24 @@ static void say_silent(const char *mountpoint, int fd)
 		(long)peer_of(fd).pid);
 }
 
-/* Another user's daemon may send what moves our terminal's cursor, or worse. */
-static void make_harmless(char *text, size_t len)
-{
-	for (size_t i = 0; i < len; i++)
-		if (((unsigned char)text[i] < ' ' && text[i] != '\n' && text[i] != '\t') || text[i] == 0x7f)
-			text[i] = '?';
-}
-
 int wfsd_stats_client(const char *mountpoint, int json)
 {
 	const time_t end = now_sec() + ANSWER_LIMIT_SEC;
 	char buf[4096];
 	ssize_t n;
-	size_t total = 0;
+	size_t total = 0, held = 0; /* held: the first byte of a character, at the beginning of buf */
 	int fd = ask(mountpoint, json ? "json\n" : "text\n");
 
 	if (fd < 0)
 		return 1;
-	while ((n = recv(fd, buf, sizeof(buf), 0)) > 0) {
-		make_harmless(buf, (size_t)n);
-		total += fwrite(buf, 1, (size_t)n, stdout);
+	while ((n = recv(fd, buf + held, sizeof(buf) - held, 0)) > 0) {
+		size_t len = held + (size_t)n;
+		/* Another user's daemon may send what moves our terminal's cursor, or worse. */
+		wfs_mask_controls(buf, len, true);
+		held = buf[len - 1] == WFS_C1_LEAD;
+		total += fwrite(buf, 1, len - held, stdout);
+		if (held)
+			buf[0] = WFS_C1_LEAD;
 		if (total > ANSWER_LIMIT_BYTES || now_sec() > end) {
 			n = -1;
 			break;

@@ -1,5 +1,6 @@
 /* util.c - messages, memory, whole reads and writes, numbers for people. */
 #include "util.h"
+#include "printable.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -25,13 +26,6 @@ static char *PRINTF_LIKE(1, 0) vformat(const char *fmt, va_list args)
 	return text;
 }
 
-static void mask_controls(char *text)
-{
-	for (; *text; text++)
-		if ((unsigned char)*text < 0x20 || *text == 0x7f)
-			*text = '?';
-}
-
 void msg(const char *fmt, ...)
 {
 	va_list args;
@@ -39,7 +33,7 @@ void msg(const char *fmt, ...)
 	va_start(args, fmt);
 	text = vformat(fmt, args);
 	va_end(args);
-	mask_controls(text);
+	wfs_mask_controls(text, strlen(text), false);
 	fprintf(stderr, "weightfs: %s\n", text);
 	free(text);
 }
@@ -51,7 +45,7 @@ void out_line(const char *fmt, ...)
 	va_start(args, fmt);
 	text = vformat(fmt, args);
 	va_end(args);
-	mask_controls(text);
+	wfs_mask_controls(text, strlen(text), false);
 	printf("%s\n", text);
 	free(text);
 }

@@ -16,8 +16,8 @@
 /* Exit statuses of every command. */
 enum { EXIT_OK = 0, EXIT_FAILED = 1, EXIT_USAGE = 2 };
 
-/* Print "weightfs: <message>" as one line to stderr. Control characters (file names may hold any) become '?', so a
- * name can neither break the line nor steer the terminal. Any thread. */
+/* Print "weightfs: <message>" as one line to stderr. Control characters (printable.h; file names may hold any) become
+ * '?', so a name can neither break the line nor steer the terminal. Any thread. */
 void msg(const char *fmt, ...) PRINTF_LIKE(1, 2);
 /* The same for a line of results on stdout, without the prefix. */
 void out_line(const char *fmt, ...) PRINTF_LIKE(1, 2);

@@ -44,6 +44,10 @@ json '[t["raw_bytes"] for t in d["tensors"] if t["name"] == "none"] == [0]'
 ok weightfs info model.wfs --tensors
 says "512x1024"
 [ "$(LC_ALL=C grep -c $'\x01' "$out")" = 0 ] || fail "a control character of a tensor's name reaches the terminal"
+ln model.wfs $'c1\xc2\x9b2J.wfs'
+ok weightfs info $'c1\xc2\x9b2J.wfs'
+says "c1??2J.wfs"
+expect 1 "c1??2J: No such file" weightfs info $'c1\xc2\x9b2J'
 # Other files: no tensors, empty, names that are no UTF-8.
 head -c 100000 /dev/zero >$'\xff"name'
 ok weightfs pack $'\xff"name' -o .

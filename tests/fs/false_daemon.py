@@ -8,6 +8,7 @@ import array
 import os
 import socket
 import sys
+import time
 
 
 def answer(client, kind, directory):
@@ -27,7 +28,12 @@ def answer(client, kind, directory):
     elif command == b"json\n":
         client.sendall(b'{"store": "%s"}' % directory.encode())
     else:
-        client.sendall(b"\x1b]2;title\x07 store\n")
+        # The last byte of one answer and the first of the next are a control character of C1.
+        client.sendall(b"\x1b]2;title\x07 store\xc2")
+        time.sleep(0.5)
+        client.sendall(b"\x9b2J \xc2")
+        time.sleep(0.5)
+        client.sendall(b"\xa7\n")
 
 
 def main():

@@ -64,7 +64,7 @@ for kind in path file two nothing; do
 	! grep -q hidden "$dir/out" "$dir/err" || fail "$kind: root was led to $(cat "$dir/out" "$dir/err")"
 done
 expect_status 0 weightfs stats "$dir/theirs"
-grep -q '?]2;title? store' "$dir/out" || fail "a terminal is commanded: $(cat -v "$dir/out")"
+grep -q '?]2;title? store??2J §$' "$dir/out" || fail "a terminal is commanded: $(cat -v "$dir/out")"
 false_daemon endless
 expect_status 1 weightfs stats "$dir/theirs"
 [ "$(stat -c %s "$dir/out")" -lt 10000000 ] || fail "all of an endless answer is taken"
