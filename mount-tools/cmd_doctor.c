@@ -51,8 +51,8 @@ static void print_daemon(const struct doctor *d)
 		 !strcmp(direct, "works")     ? "work"
 		 : !strcmp(direct, "refused") ? "are refused"
 					      : "not tried before a file is opened");
-	printf("decoder      %s, best here %s; %s on %s\n", cpu, best, count_text(a, d, "threads", "thread"),
-	       count_text(b, d, "processors", "processor"));
+	out_line("decoder      %s, best here %s; %s on %s", cpu, best, count_text(a, d, "threads", "thread"),
+		 count_text(b, d, "processors", "processor"));
 	free(store);
 	free(fs);
 	free(direct);

@@ -172,6 +172,11 @@ for text in '; 1 thread on 1 processor$' '1 request, wanted' '  1 read, ' ', 1 h
 	' 1 bad block, 0 bad containers, 1 timeout$'; do
 	grep -q -- "$text" "$dir/out" || fail "'$text' is not in: $(cat "$dir/out")"
 done
+# Another user's daemon may say what commands a terminal, in JSON's own way.
+says 'cpu="\x1b]2;cpu\x07", cpu_best="\x9bbest", version="\x1b]2;version\x07", store="\x1b]2;store\x07", store_fs="\x1b]2;fs\x07"'
+expect_status 1 "$tool" doctor "$mnt"
+! LC_ALL=C grep -q $'[\x01-\x08\x0b-\x1f\x7f]\|\xc2[\x80-\x9f]' "$dir/out" || fail "a terminal is commanded: $(cat -v "$dir/out")"
+grep -q 'decoder  *?]2;cpu?, best here ??best;' "$dir/out" || fail "$(cat -v "$dir/out")"
 says 'version="0.0.1"'
 doctor 1
 holds 'improve[0].startswith("the daemon is weightfs 0.0.1")'
