@@ -6,7 +6,8 @@
 # A daemon that leaves a hanging request behind cannot wait for all threads of libfuse.
 export TSAN_OPTIONS=$TSAN_OPTIONS:report_thread_leaks=0
 
-[ "$(id -u)" = 0 ] || skip "needs root to mount a file system of its own"
+# shellcheck source=tests/fs/slow.sh
+. "$tests/fs/slow.sh"
 "$WFS_PYTHON" "$tests/zoo/zoo.py" "$dir/zoo"
 mkdir "$dir/files" "$dir/bad" "$dir/mnt"
 a=$dir/zoo/values-rows-of-unlike-scale.safetensors
@@ -16,17 +17,7 @@ cp -p "$dir/zoo/text.txt" "$dir/files/plain.txt"
 for i in {100..299}; do
 	cp "$dir/zoo/text.txt" "$dir/files/many$i"
 done
-mkfifo "$dir/ready"
-"$WFS_PYTHON" "$tests/fs/slow_store.py" "$dir/files" "$dir/bad" "$dir/faults" >"$dir/ready" &
-slow=$!
-read -r word <"$dir/ready"
-[ "$word" = ready ] || fail "the store does not start"
-at_end()
-{
-	rm -f "$dir/faults"
-	umount -l "$dir/bad"
-	kill "$slow" 2>/dev/null
-}
+slow_store "$dir/files" "$dir/bad" "$dir/faults"
 counter()
 {
 	weightfs stats "$dir/mnt" --json >"$dir/stats" || fail "stats while the store is faulty"

@@ -5,26 +5,15 @@
 # A daemon that leaves a hanging request behind cannot wait for all threads of libfuse.
 export TSAN_OPTIONS=$TSAN_OPTIONS:report_thread_leaks=0
 
-[ "$(id -u)" = 0 ] || skip "needs root to mount a file system of its own"
+# shellcheck source=tests/fs/slow.sh
+. "$tests/fs/slow.sh"
 "$WFS_PYTHON" "$tests/zoo/zoo.py" "$dir/zoo"
 mkdir "$dir/files" "$dir/slow"
 a=$dir/zoo/values-rows-of-unlike-scale.safetensors
 pack "$a" "$dir/files/model.wfs"
 cp "$dir/files/model.wfs" "$dir/files/other.wfs"
 cp -p "$dir/zoo/text.txt" "$dir/files/plain.txt"
-
-# Its end is not waited for: it goes when it is unmounted, and cleanup unmounts.
-mkfifo "$dir/ready"
-"$WFS_PYTHON" "$tests/fs/slow_store.py" "$dir/files" "$dir/slow" "$dir/hang" >"$dir/ready" &
-slow=$!
-read -r word <"$dir/ready"
-[ "$word" = ready ] || fail "the slow store does not start"
-at_end()
-{
-	rm -f "$dir/hang"
-	umount -l "$dir/slow"
-	kill "$slow" 2>/dev/null
-}
+slow_store "$dir/files" "$dir/slow" "$dir/hang"
 cmp "$dir/files/model.wfs" "$dir/slow/model.wfs" || fail "the slow store itself"
 
 mount_logged "$dir/log" "$dir/slow" "$dir/mnt" -o io_timeout=2

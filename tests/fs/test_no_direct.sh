@@ -4,21 +4,13 @@
 # shellcheck source=tests/fs/load.sh
 . "$(dirname "$0")/load.sh"
 
-[ "$(id -u)" = 0 ] || skip "needs root to mount a file system of its own"
+# shellcheck source=tests/fs/slow.sh
+. "$tests/fs/slow.sh"
 "$WFS_PYTHON" "$tests/zoo/zoo.py" "$dir/zoo"
 mkdir "$dir/files" "$dir/odd"
 a=$dir/zoo/values-rows-of-unlike-scale.safetensors
 pack "$a" "$dir/files/model.wfs"
-mkfifo "$dir/ready"
-"$WFS_PYTHON" "$tests/fs/slow_store.py" "$dir/files" "$dir/odd" "$dir/faults" cached >"$dir/ready" &
-odd=$!
-read -r word <"$dir/ready"
-[ "$word" = ready ] || fail "the odd store does not start"
-at_end()
-{
-	umount -l "$dir/odd"
-	kill "$odd" 2>/dev/null
-}
+slow_store "$dir/files" "$dir/odd" "$dir/faults" cached
 
 # told FAULT DIRECT: what the statistics say of reads around the page cache under this fault.
 told()

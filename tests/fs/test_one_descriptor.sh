@@ -4,23 +4,15 @@
 # shellcheck source=tests/fs/load.sh
 . "$(dirname "$0")/load.sh"
 
-[ "$(id -u)" = 0 ] || skip "needs root to mount a file system of its own"
+# shellcheck source=tests/fs/slow.sh
+. "$tests/fs/slow.sh"
 mkdir "$dir/files" "$dir/slow"
 shards "$dir" 8 BF16
 model=$(basename "$dir"/src/*)
 mv "$dir/store/$model.wfs" "$dir/files/"
 echo text >"$dir/files/plain"
-mkfifo "$dir/ready" "$dir/say" "$dir/hear"
-"$WFS_PYTHON" "$tests/fs/slow_store.py" "$dir/files" "$dir/slow" "$dir/hang" >"$dir/ready" &
-slow=$!
-read -r word <"$dir/ready"
-[ "$word" = ready ] || fail "the slow store does not start"
-at_end()
-{
-	rm -f "$dir/hang"
-	umount -l "$dir/slow"
-	kill "$slow" 2>/dev/null
-}
+mkfifo "$dir/say" "$dir/hear"
+slow_store "$dir/files" "$dir/slow" "$dir/hang"
 
 for how in pread mmap; do
 	mount_logged "$dir/log" "$dir/slow" "$dir/mnt" -o io_timeout=0,threads=2

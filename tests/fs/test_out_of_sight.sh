@@ -6,32 +6,15 @@
 # A daemon that leaves a hanging request behind cannot wait for all threads of libfuse.
 export TSAN_OPTIONS=$TSAN_OPTIONS:report_thread_leaks=0
 
-[ "$(id -u)" = 0 ] || skip "needs root to mount a file system of its own"
-# In a mount namespace of its own, for the control files of FUSE.
-if [ -z "${WFS_TEST_UNSHARED-}" ] && unshare --mount --propagation private true 2>/dev/null; then
-	WFS_TEST_UNSHARED=1 unshare --mount --propagation private bash "$0"
-	exit
-fi
-controls=/sys/fs/fuse/connections
-if [ -n "${WFS_TEST_UNSHARED-}" ] && [ "$(stat -f -c %T $controls)" != fusectl ]; then
-	mount -t fusectl none $controls || skip "cannot mount fusectl"
-fi
-[ "$(stat -f -c %T $controls)" = fusectl ] || skip "no fusectl is mounted, and no mount namespace can be made here"
+# shellcheck source=tests/fs/controls.sh
+. "$tests/fs/controls.sh"
+# shellcheck source=tests/fs/slow.sh
+. "$tests/fs/slow.sh"
 
 "$WFS_PYTHON" "$tests/zoo/zoo.py" "$dir/zoo"
 mkdir "$dir/files" "$dir/slow"
 pack "$dir/zoo/values-rows-of-unlike-scale.safetensors" "$dir/files/model.wfs"
-mkfifo "$dir/ready"
-"$WFS_PYTHON" "$tests/fs/slow_store.py" "$dir/files" "$dir/slow" "$dir/hang" >"$dir/ready" &
-slow=$!
-read -r word <"$dir/ready"
-[ "$word" = ready ] || fail "the slow store does not start"
-at_end()
-{
-	rm -f "$dir/hang"
-	umount -l "$dir/slow"
-	kill "$slow" 2>/dev/null
-}
+slow_store "$dir/files" "$dir/slow" "$dir/hang"
 
 mount_logged "$dir/log" "$dir/slow" "$dir/mnt" -o io_timeout=0
 head -c 1000 "$dir/mnt/model" >/dev/null || fail "before it hangs"

@@ -4,17 +4,8 @@
 # shellcheck source=tests/fs/lib.sh
 . "$(dirname "$0")/lib.sh"
 
-[ "$(id -u)" = 0 ] || skip "needs root"
-# In a mount namespace of its own, for the control files of FUSE.
-if [ -z "${WFS_TEST_UNSHARED-}" ] && unshare --mount --propagation private true 2>/dev/null; then
-	WFS_TEST_UNSHARED=1 unshare --mount --propagation private bash "$0"
-	exit
-fi
-controls=/sys/fs/fuse/connections
-if [ -n "${WFS_TEST_UNSHARED-}" ] && [ "$(stat -f -c %T $controls)" != fusectl ]; then
-	mount -t fusectl none $controls || skip "cannot mount fusectl"
-fi
-[ "$(stat -f -c %T $controls)" = fusectl ] || skip "no fusectl is mounted, and no mount namespace can be made here"
+# shellcheck source=tests/fs/controls.sh
+. "$tests/fs/controls.sh"
 
 mkdir "$dir/store" "$dir/mnt"
 "$WFS_PYTHON" "$tests/zoo/zoo.py" "$dir/zoo"
