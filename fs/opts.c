@@ -19,6 +19,7 @@ enum kind {
 	IGNORE, /* means something to mount(8) or fstab, or is what we do anyway */
 	PASS,	/* goes to libfuse as it is */
 	READ_WRITE,
+	ALLOW_OTHER,
 	CACHE,
 	THREADS,
 	CPU,
@@ -43,7 +44,7 @@ static const struct {
 	{"log_level=", LOG_LEVEL},
 	{"log=", LOG_FILE},
 	{"pubkey=", PUBKEY},
-	{"allow_other", PASS},
+	{"allow_other", ALLOW_OTHER},
 	{"allow_root", PASS},
 	{"noexec", PASS},
 	{"noatime", PASS},
@@ -219,6 +220,9 @@ static int apply_option(struct wfsd_opts *o, char *text)
 		case READ_WRITE: /* mount(8) adds it when fstab says nothing */
 			fputs("weightfsd: option 'rw' has no effect: a mounted weightfs is always read-only\n", stderr);
 			return 0;
+		case ALLOW_OTHER:
+			o->allow_other = true;
+			return add_mount_opt(o, text);
 		case PASS:
 			return add_mount_opt(o, text);
 		default:

@@ -17,6 +17,7 @@ struct wfsd_opts {
 	const char *mountpoint;
 	bool foreground;
 	bool json; /* --stats */
+	bool allow_other;
 	uint64_t cache_bytes;
 	unsigned nr_threads; /* decode workers, at least 1 */
 	enum wfs_cpu cpu;

@@ -184,6 +184,8 @@ static int look_at(struct wfsd *d, int dir_fd, const struct wfs_manifest_entry *
 		err = wfsd_store_probe(d, dir_fd, stored, e, &kind, &bad, dir);
 	else if (fstatat(dir_fd, stored, &e->st, AT_SYMLINK_NOFOLLOW | AT_NO_AUTOMOUNT))
 		err = -errno;
+	else
+		wfsd_store_limit_mode(d, dir_fd, stored, &e->st);
 	if (err == -ENOENT || err == -ENOTDIR)
 		reason = "it is listed, but not in the store";
 	else if (!err && (e->st.st_mode & S_IFMT) != type_of(entry))

@@ -1,5 +1,6 @@
 /* store.c - see store.h. */
 #include "store.h"
+#include "access_list.h"
 #include "fs.h"
 #include "reply.h"
 #include "signed.h"
@@ -13,6 +14,7 @@
 #include <stdlib.h>
 #include <sys/mman.h>
 #include <sys/syscall.h>
+#include <sys/xattr.h>
 #include <unistd.h>
 
 /* ---- versions -------------------------------------------------------------------------------------------------- */
@@ -255,6 +257,19 @@ out:
 
 /* ---- names ----------------------------------------------------------------------------------------------------- */
 
+void wfsd_store_limit_mode(const struct wfsd *d, int fd, const char *name, struct stat *st)
+{
+	char path[sizeof("/proc/self/fd/-2147483648/") + NAME_MAX], list[4096];
+
+	if (!d->opts->allow_other || S_ISLNK(st->st_mode) || !(st->st_mode & 077))
+		return;
+	snprintf(path, sizeof(path), "/proc/self/fd/%d%s%s", fd, name ? "/" : "", name ? name : "");
+	ssize_t len = name ? lgetxattr(path, WFS_ACCESS_LIST_XATTR, list, sizeof(list))
+			   : getxattr(path, WFS_ACCESS_LIST_XATTR, list, sizeof(list));
+	if (len >= 0 || (errno != ENODATA && errno != EOPNOTSUPP))
+		st->st_mode = wfs_mode_of_access_list(st->st_mode, list, len > 0 ? (size_t)len : 0);
+}
+
 int wfsd_store_probe(struct wfsd *d, int dir_fd, const char *stored, struct wfsd_entry *e, enum wfsd_kind *kind_ret,
 		     int *err_ret, const char *dir)
 {
@@ -278,6 +293,7 @@ int wfsd_store_probe(struct wfsd *d, int dir_fd, const char *stored, struct wfsd
 	e->container = head.kind != WFSD_ORDINARY;
 	e->ident = wfsd_ident_of(&e->st, e->container);
 	e->st.st_ino = wfsd_ident_ino(&e->ident);
+	wfsd_store_limit_mode(d, dir_fd, stored, &e->st);
 	if (head.kind == WFSD_CONTAINER) {
 		e->st.st_size = (off_t)head.raw_len;
 		e->st.st_blocks = (blkcnt_t)((head.raw_len + 511) / 512);

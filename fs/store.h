@@ -69,6 +69,9 @@ bool wfsd_add_suffix(const char *shown, char *stored_ret);
 /* From now on reads of this open container bring in what they ask for and no more. Before the first of them: what the
  * kernel has read ahead bears marks that make it go on, whoever meets them. */
 void wfsd_store_read_exactly(int fd);
+/* Where other users are let in, the kernel looks at the mode bits of *st alone: take from them what the access control
+ * list denies (access_list.h), of the open file fd, or of name in the directory fd. */
+void wfsd_store_limit_mode(const struct wfsd *d, int fd, const char *name, struct stat *st);
 
 /* What is known of containers' heads, by version: bounded memory, a lost entry costs one pread. */
 struct wfsd_heads *wfsd_heads_new(void);

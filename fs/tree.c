@@ -288,9 +288,13 @@ int wfsd_node_stat(struct wfsd *d, struct wfsd_node *node, struct stat *st_ret)
 
 	if (file) { /* also when its name is gone */
 		err = wfsd_store_hangs(d) ? EIO : fstat(file->fd, st_ret) ? errno : 0;
+		if (!err)
+			wfsd_store_limit_mode(d, file->fd, NULL, st_ret);
 		wfsd_file_put(d, file);
 	} else {
 		err = -wfsd_node_open(d, node, O_PATH, &fd, st_ret);
+		if (!err)
+			wfsd_store_limit_mode(d, fd, NULL, st_ret);
 		if (fd >= 0)
 			close(fd);
 	}

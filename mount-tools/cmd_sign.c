@@ -223,7 +223,7 @@ static int write_manifest(struct sign *s, const void *text, size_t len)
 		return errno;
 	/* Who may look at the store may read its manifest; nobody writes to it. */
 	st.st_mode &= 0444;
-	ret = attributes_set(s->temp.fd, &st, now);
+	ret = attributes_set(s->temp.fd, s->store.root_fd, &st, now);
 	if (ret)
 		return ret;
 	if (fsync(s->temp.fd) || syncfs(s->store.root_fd))

@@ -1,5 +1,6 @@
 /* safe_file.c - files that appear whole or not at all: temporaries, publishing, clearing up after dead runs. */
 #include "safe_file.h"
+#include "access_list.h"
 #include "same_file.h"
 #include "temporary.h"
 
@@ -10,6 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/random.h>
+#include <sys/xattr.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -317,11 +319,33 @@ unsigned temp_clean(int dir_fd)
 	return nr_alive;
 }
 
-int attributes_set(int fd, const struct stat *st, struct timespec mtime)
+/* Before the mode is set, which must not open the file to those whom a list that was inherited from the directory
+ * names. *mode is what is left where the list cannot be kept. */
+static int list_copy(int fd, int from_fd, mode_t *mode)
+{
+	char *list;
+	int ret = 0;
+	ssize_t len = fgetxattr(from_fd, WFS_ACCESS_LIST_XATTR, NULL, 0);
+	if (len <= 0) {
+		(void)fremovexattr(fd, WFS_ACCESS_LIST_XATTR);
+		return len == 0 || errno == ENODATA || errno == EOPNOTSUPP ? 0 : errno;
+	}
+	list = xcalloc(1, (size_t)len);
+	len = fgetxattr(from_fd, WFS_ACCESS_LIST_XATTR, list, (size_t)len);
+	if (len < 0)
+		ret = errno;
+	else if (fsetxattr(fd, WFS_ACCESS_LIST_XATTR, list, (size_t)len, 0))
+		*mode = wfs_mode_of_access_list(*mode, list, (size_t)len);
+	free(list);
+	return ret;
+}
+
+int attributes_set(int fd, int from_fd, const struct stat *st, struct timespec mtime)
 {
 	const struct timespec times[2] = {{.tv_nsec = UTIME_OMIT}, mtime};
 	mode_t mode = st->st_mode & 07777;
 	struct stat now;
+	int ret;
 	if (fstat(fd, &now))
 		return errno;
 	if (now.st_uid != st->st_uid || now.st_gid != st->st_gid) {
@@ -333,6 +357,9 @@ int attributes_set(int fd, const struct stat *st, struct timespec mtime)
 			mode &= 01777;
 		}
 	}
+	ret = list_copy(fd, from_fd, &mode);
+	if (ret)
+		return ret;
 	/* After the owner: a change of owner drops the set-id bits. */
 	if (fchmod(fd, mode))
 		return errno;

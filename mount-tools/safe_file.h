@@ -51,9 +51,10 @@ int symlink_publish(const char *target, int dst_dir, const char *name, bool repl
  * removed is left. */
 unsigned temp_clean(int dir_fd);
 
-/* Give the file permission bits and owner of st, and mtime. Another owner is best effort unless we are root; where it
- * fails, the set-id bits go, as they would hand rights to the wrong one. */
-int attributes_set(int fd, const struct stat *st, struct timespec mtime) MUST_CHECK;
+/* Give the file permission bits and owner of st, the access control list of from_fd, and mtime. Another owner is best
+ * effort unless we are root; where it fails, the set-id bits go, as they would hand rights to the wrong one. So is the
+ * list; where it fails, the bits give nobody what it denied. Returns 0 or an errno. */
+int attributes_set(int fd, int from_fd, const struct stat *st, struct timespec mtime) MUST_CHECK;
 
 /* Whether name is that of the open file. */
 bool file_is_named(int fd, int dir_fd, const char *name);

@@ -125,7 +125,7 @@ static bool write_new(int old_fd, const struct wfs_reader *reader, const struct 
 		return fail_container(f, old_fd, reader, &err);
 	wfs_reader_info(reader, &old);
 	file_progress_reach(&progress, old.head.raw_len);
-	ret = attributes_set(temp->fd, st, st->st_mtim);
+	ret = attributes_set(temp->fd, old_fd, st, st->st_mtim);
 	fd = ret ? -1 : temp_reopen(temp);
 	if (fd < 0) {
 		fail_errno(f, "cannot write the new container", ret ? ret : errno);

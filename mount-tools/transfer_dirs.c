@@ -170,16 +170,19 @@ void transfer_finish_directories(struct transfer *t)
 	for (size_t i = t->tree.nr; i-- > 0;) {
 		const struct tree_entry *e = &t->tree.entry[i];
 		const struct timespec times[2] = {{.tv_nsec = UTIME_OMIT}, e->st.st_mtim};
-		int fd, ret;
+		int fd, from_fd, ret;
 		if (!S_ISDIR(e->st.st_mode) || (t->in_place && !atomic_load(&t->touched[i])))
 			continue;
 		fd = tree_open_dir(t->dst_root, e->path);
 		if (fd < 0)
 			continue; /* reported when it could not be made */
+		from_fd = t->in_place ? -1 : tree_open_dir(t->src_root, e->path);
 		if (t->in_place)
 			ret = futimens(fd, times) ? errno : 0;
 		else
-			ret = attributes_set(fd, &e->st, e->st.st_mtim);
+			ret = from_fd < 0 ? errno : attributes_set(fd, from_fd, &e->st, e->st.st_mtim);
+		if (from_fd >= 0)
+			close(from_fd);
 		/* A destination that was there may be another's, who let us write into it. */
 		if (ret && !(ret == EPERM && i == 0))
 			report_failure(t->report, e->path, "cannot set mode, owner and time: %s", strerror(ret));

@@ -217,7 +217,7 @@ static bool finish_target(struct member *m, struct temp_file *temp)
 	int ret;
 	if (m->form == FORM_CONVERT && m->t->ops->restores && m->t->in_place && !member_prove_plain(m, temp))
 		return false;
-	ret = attributes_set(temp->fd, &m->st, mtime);
+	ret = attributes_set(temp->fd, m->src_fd, &m->st, mtime);
 	if (!ret && fsync(temp->fd))
 		ret = errno;
 	if (ret)

@@ -131,7 +131,7 @@ static int write_list(const struct member *m, const struct lost *lost, const cha
 
 static int finish(const struct member *m, struct temp_file *temp, const char *name, struct timespec mtime)
 {
-	int ret = attributes_set(temp->fd, &m->st, mtime);
+	int ret = attributes_set(temp->fd, m->src_fd, &m->st, mtime);
 	if (!ret && fsync(temp->fd))
 		ret = errno;
 	return ret ? ret : temp_publish(temp, name, m->t->opts->force);

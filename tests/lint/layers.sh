@@ -5,7 +5,7 @@
 # lies, so a folder added later fails here until its rule is written down.
 set -u
 cd "${1:-$(dirname "$0")/../..}" || exit 1
-public='codec/wfs.h codec/manifest.h codec/printable.h codec/temporary.h gpu/wfs_gpu.h'
+public='codec/wfs.h codec/access_list.h codec/manifest.h codec/printable.h codec/temporary.h gpu/wfs_gpu.h'
 status=0
 
 # allowed FOLDER FILE: may a file of FOLDER include FILE?
