@@ -15,6 +15,7 @@
 
 enum { HEAD_BYTES = 4096 };
 static const char changed[] = "it changed while it was looked at: run again";
+static const char not_read_back[] = "what was written cannot be read back";
 
 static bool same_head(const struct wfs_head *a, const struct wfs_head *b)
 {
@@ -67,18 +68,21 @@ static const char *wanted(const struct spares *s, enum spare i)
 	return i == SPARE_HEAD || i == SPARE_TAIL ? s->image : s->image + HEAD_BYTES;
 }
 
-/* Whether the copy on the disk is the one it should be. One that cannot be read is not. */
-static bool is_right(int fd, const struct spares *s, enum spare i)
+/* 0: the copy on the disk is the one it should be. EIO: it is not, or the medium cannot give it. Another errno: that
+ * could not be found out. */
+static int compare_copy(int fd, const struct spares *s, enum spare i)
 {
 	enum { STEP = 64 << 10 };
 	char buf[STEP];
 	for (uint64_t done = 0; done < s->len[i]; done += STEP) {
 		size_t want = (size_t)MIN((uint64_t)STEP, s->len[i] - done);
-		if (pread_full(fd, buf, want, (off_t)(s->off[i] + done)) != (ssize_t)want ||
-		    memcmp(buf, wanted(s, i) + done, want) != 0)
-			return false;
+		ssize_t got = pread_full(fd, buf, want, (off_t)(s->off[i] + done));
+		if (got < 0)
+			return errno;
+		if ((size_t)got != want || memcmp(buf, wanted(s, i) + done, want) != 0)
+			return EIO;
 	}
-	return true;
+	return 0;
 }
 
 static enum wfs_status read_copy(int fd, const struct spares *s, enum spare i, char *to, struct wfs_error *err)
@@ -109,7 +113,10 @@ enum wfs_status spares_check(int fd, const struct wfs_info *info, struct spares 
 	if (status != WFS_OK)
 		return status;
 	for (enum spare i = SPARE_HEAD; i < NR_SPARES; i++) {
-		s->damaged[i] = !is_right(fd, s, i);
+		int ret = compare_copy(fd, s, i);
+		if (ret && ret != EIO)
+			return fail(err, WFS_IO, ret, "cannot read the copies of head and metadata");
+		s->damaged[i] = ret != 0;
 		s->nr_damaged += s->damaged[i];
 	}
 	return WFS_OK;
@@ -178,9 +185,11 @@ const char *spares_repair(int dir_fd, const char *name, int fd, const struct sta
 	const char *why = NULL;
 	int write_fd, ret;
 	/* The last look before anything is written: the copies that were good are so still. */
-	for (enum spare i = SPARE_HEAD; i < NR_SPARES; i++)
-		if (!spares->damaged[i] && !is_right(fd, spares, i))
-			return changed;
+	for (enum spare i = SPARE_HEAD; i < NR_SPARES; i++) {
+		ret = spares->damaged[i] ? 0 : compare_copy(fd, spares, i);
+		if (ret)
+			return ret == EIO ? changed : strerror(ret);
+	}
 	write_fd = open_again(dir_fd, name, st, &why);
 	if (write_fd < 0)
 		return why;
@@ -190,10 +199,12 @@ const char *spares_repair(int dir_fd, const char *name, int fd, const struct sta
 	if (ret)
 		why = strerror(ret);
 	else if (opens_as(write_fd, &info->head, true, &err) != WFS_OK)
-		why = "what was written cannot be read back";
-	for (enum spare i = SPARE_HEAD; !why && i < NR_SPARES; i++)
-		if (!is_right(write_fd, spares, i))
-			why = "what was written cannot be read back";
+		why = err.status == WFS_NO_MEMORY ? err.reason : not_read_back;
+	for (enum spare i = SPARE_HEAD; !why && i < NR_SPARES; i++) {
+		ret = compare_copy(write_fd, spares, i);
+		if (ret)
+			why = ret == EIO ? not_read_back : strerror(ret);
+	}
 	if (close(write_fd) && !why)
 		why = strerror(errno);
 	return why;

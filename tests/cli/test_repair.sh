@@ -119,6 +119,16 @@ done <<-END
 	$((size - 4097))-$((size - 4096)) the second copy of the metadata
 	$((size - 1))-$size the copy of the head at the end
 END
+# Without memory for reading one (ENOMEM), nobody knows whether it is damaged: nothing is written.
+cp -p good.wfs bad.wfs
+for bytes in 0-512 4096-4097 $((size - 4097))-$((size - 4096)) $((size - 1))-$size; do
+	for repair in "" --repair; do
+		# shellcheck disable=SC2086 # an option or none
+		TORN_ERRNO=12 expect 1 "Cannot allocate memory" on_bad_disk "$bytes" verify bad.wfs $repair
+		! grep -qE 'degraded|damaged|repaired|changed' "$err" || fail "ENOMEM at $bytes: $(cat "$err")"
+	done
+	cmp -s bad.wfs good.wfs || fail "ENOMEM at $bytes: written to"
+done
 # Not so a block of data: what it cost is told, what can be read is saved.
 expect 1 "bad.wfs: block 4 (bytes 196608 to 262143): cannot read a block: Input/output error" \
 	on_bad_disk 150000-150001 verify --repair bad.wfs

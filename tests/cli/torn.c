@@ -3,6 +3,7 @@
  * TORN_AT=N: N bytes reach the disk by pwrite, then SIGKILL, in the middle of a call where it falls there.
  * TORN_EIO=FROM-END: reads that meet these bytes of a file fail with EIO, until they are written: disks put a good
  * sector in the place of a bad one then.
+ * TORN_ERRNO=N: with this error instead.
  */
 #include <dlfcn.h>
 #include <errno.h>
@@ -15,15 +16,17 @@
 #include <unistd.h>
 
 static atomic_llong left, bad_from, bad_end;
+static atomic_int bad_errno;
 static atomic_ullong bad_ino; /* of the file that failed */
 
 __attribute__((constructor)) static void start(void)
 {
-	const char *at = getenv("TORN_AT"), *eio = getenv("TORN_EIO");
+	const char *at = getenv("TORN_AT"), *eio = getenv("TORN_EIO"), *error = getenv("TORN_ERRNO");
 	long long from = 0, end = 0;
 	if (eio && sscanf(eio, "%lld-%lld", &from, &end) != 2)
 		abort();
 	left = at ? strtoll(at, NULL, 10) : 1LL << 62;
+	bad_errno = error ? (int)strtol(error, NULL, 10) : EIO;
 	bad_from = from;
 	bad_end = end;
 }
@@ -46,7 +49,7 @@ __attribute__((visibility("default"))) ssize_t pread(int fd, void *buf, size_t l
 	ino_t ino = meets_bad(len, off) ? named_ino(fd) : 0;
 	if (ino && (!bad_ino || bad_ino == ino)) {
 		bad_ino = ino;
-		errno = EIO;
+		errno = bad_errno;
 		return -1;
 	}
 	return next(fd, buf, len, off);
