@@ -132,6 +132,20 @@ static bool on_block(void *ctx, const struct wfs_block *block, const void *raw)
 	return go_on;
 }
 
+/* The second pass, over a damaged container: it was told to the progress before, but is no faster nor longer for it. */
+static bool on_block_again(void *ctx, const struct wfs_block *block, const void *raw)
+{
+	struct pass *p = ctx;
+	bool go_on;
+	(void)raw;
+	throttle_take(p->opts->throttle, block->comp_len);
+	pthread_mutex_lock(&p->lock);
+	p->given_up |= p->opts->give_up_at > 0 && seconds_now() >= p->opts->give_up_at;
+	go_on = !p->given_up;
+	pthread_mutex_unlock(&p->lock);
+	return go_on;
+}
+
 static void check_name(const char *name, struct verify_result *r)
 {
 	uint8_t named[SHA256_BYTES];
@@ -164,7 +178,11 @@ static void check_all(struct pass *p, struct verify_result *r)
 	set_failure(r, -1, p->reader, &err);
 	if (err.block == WFS_NO_BLOCK)
 		return;
-	lost_find(&r->lost, p->reader, p->opts->nr_threads, NULL, NULL);
+	lost_find(&r->lost, p->reader, p->opts->nr_threads, on_block_again, p);
+	/* That it is damaged is known; what else is lost, the next verify tells. */
+	if (p->given_up)
+		lost_free(&r->lost);
+	p->given_up = false;
 	say_lost(r);
 }
 

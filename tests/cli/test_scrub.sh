@@ -32,6 +32,10 @@ cp store/m3.wfs bad.wfs
 expect 1 "bad.wfs: damaged" weightfs scrub store/m2.wfs bad.wfs --rate $((bytes * 5))
 says "1 of 2 containers are whole"
 ! grep -q 'B/s' "$out" || fail "the rate of a run that failed: $(cat "$out")"
+# It holds for the second pass, too, which finds all that is lost.
+bytes=$(stat -c %s bad.wfs)
+expect 1 "bad.wfs: damaged" weightfs scrub bad.wfs --rate $((bytes / 2)) --json
+json 'd["totals"]["seconds"] > 0.6 and d["files"][0]["lost_tensors"]'
 
 # Where no progress is shown nothing is read for it: each container is opened once.
 cc -std=gnu11 -D_GNU_SOURCE -O2 -fPIC -shared -o faults.so "$tests/cli/faults.c"
