@@ -128,7 +128,11 @@ static enum finding check_plain(const struct verify *v, int fd, const struct wfs
 	struct stat st;
 	uint64_t bad = 0;
 	int ret;
-	if (fstat(fd, &st) || (uint64_t)st.st_size != m->size) {
+	if (fstat(fd, &st)) {
+		snprintf(reason, REASON_BYTES, "cannot stat: %s", strerror(errno));
+		return FOUND_ERROR;
+	}
+	if ((uint64_t)st.st_size != m->size) {
 		snprintf(reason, REASON_BYTES, "its size is not the signed one");
 		return FOUND_CHANGED;
 	}
