@@ -24,6 +24,10 @@ refused 1 "$store/model.wfs" "$store/model.wfs" "$mnt"
 refused 1 "$a" "$store" "$a"
 refused 2 nonsense "$store" "$mnt" -o nonsense
 refused 2 cache "$store" "$mnt" -o cache=many
+# One that the kernel refuses has never said that it was ready.
+! "$WFS_PYTHON" "$tests/fs/start_ready.py" "$dir/log" "$WFS_BIN/weightfs" mount "$store" "$mnt" -f -o context=none ||
+	fail "ready, and the kernel refuses the mount: $(cat "$dir/log")"
+grep -qF "cannot mount at $mnt" "$dir/log" || fail "the kernel does not refuse context=none: $(cat "$dir/log")"
 expect_status 2 weightfs mount "$store"
 expect_status 2 weightfs mount
 expect_status 1 weightfs umount "$mnt"
