@@ -325,10 +325,14 @@ static int list_copy(int fd, int from_fd, mode_t *mode)
 {
 	char *list;
 	int ret = 0;
-	ssize_t len = fgetxattr(from_fd, WFS_ACCESS_LIST_XATTR, NULL, 0);
+	ssize_t len = from_fd < 0 ? 0 : fgetxattr(from_fd, WFS_ACCESS_LIST_XATTR, NULL, 0);
+	if (len < 0 && errno != ENODATA && errno != EOPNOTSUPP)
+		return errno;
 	if (len <= 0) {
 		(void)fremovexattr(fd, WFS_ACCESS_LIST_XATTR);
-		return len == 0 || errno == ENODATA || errno == EOPNOTSUPP ? 0 : errno;
+		if (from_fd < 0)
+			*mode = wfs_mode_of_access_list(*mode, "", 0);
+		return 0;
 	}
 	list = xcalloc(1, (size_t)len);
 	len = fgetxattr(from_fd, WFS_ACCESS_LIST_XATTR, list, (size_t)len);

@@ -53,7 +53,8 @@ unsigned temp_clean(int dir_fd);
 
 /* Give the file permission bits and owner of st, the access control list of from_fd, and mtime. Another owner is best
  * effort unless we are root; where it fails, the set-id bits go, as they would hand rights to the wrong one. So is the
- * list; where it fails, the bits give nobody what it denied. Returns 0 or an errno. */
+ * list; where it fails, the bits give nobody what it denied; from_fd -1, whose list is not known: only the owner gets
+ * any. Returns 0 or an errno. */
 int attributes_set(int fd, int from_fd, const struct stat *st, struct timespec mtime) MUST_CHECK;
 
 /* Whether name is that of the open file. */

@@ -179,8 +179,10 @@ void transfer_finish_directories(struct transfer *t)
 		from_fd = t->in_place ? -1 : tree_open_dir(t->src_root, e->path);
 		if (t->in_place)
 			ret = futimens(fd, times) ? errno : 0;
+		else if (from_fd < 0 && errno != EACCES) /* what may not be read was reported, and keeps to its owner */
+			ret = errno;
 		else
-			ret = from_fd < 0 ? errno : attributes_set(fd, from_fd, &e->st, e->st.st_mtim);
+			ret = attributes_set(fd, from_fd, &e->st, e->st.st_mtim);
 		if (from_fd >= 0)
 			close(from_fd);
 		/* A destination that was there may be another's, who let us write into it. */
