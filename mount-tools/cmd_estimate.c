@@ -59,8 +59,7 @@ static void take_entry(struct run *r, int root_fd, const struct tree_entry *entr
 {
 	const char *name;
 	struct stat st;
-	int dir_fd = tree_open_parent(root_fd, entry->path, &name);
-	int fd = dir_fd < 0 ? -1 : tree_open_file(dir_fd, name);
+	int dir_fd, fd = tree_open_path(root_fd, entry->path, &dir_fd, &name);
 	if (fd < 0 || fstat(fd, &st)) {
 		failure(r, entry->path, strerror(errno));
 	} else if (is_container(fd, name)) {

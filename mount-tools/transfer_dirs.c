@@ -164,27 +164,34 @@ void transfer_make_symlinks(struct transfer *t)
 	}
 }
 
+/* fd: the entry's directory in the destination, which in place is the source's own. Returns 0 or an errno. */
+static int finish_directory(const struct transfer *t, const struct tree_entry *e, int fd)
+{
+	const struct timespec times[2] = {{.tv_nsec = UTIME_OMIT}, e->st.st_mtim};
+	int from_fd, ret;
+	if (t->in_place)
+		return futimens(fd, times) ? errno : 0;
+	from_fd = tree_open_dir(t->src_root, e->path);
+	if (from_fd < 0 && errno != EACCES) /* what may not be read was reported, and keeps to its owner */
+		return errno;
+	ret = attributes_set(fd, from_fd, &e->st, e->st.st_mtim);
+	if (from_fd >= 0)
+		close(from_fd);
+	return ret;
+}
+
 /* From the leaves up, so that no work in a directory follows its time. */
 void transfer_finish_directories(struct transfer *t)
 {
 	for (size_t i = t->tree.nr; i-- > 0;) {
 		const struct tree_entry *e = &t->tree.entry[i];
-		const struct timespec times[2] = {{.tv_nsec = UTIME_OMIT}, e->st.st_mtim};
-		int fd, from_fd, ret;
+		int fd, ret;
 		if (!S_ISDIR(e->st.st_mode) || (t->in_place && !atomic_load(&t->touched[i])))
 			continue;
 		fd = tree_open_dir(t->dst_root, e->path);
 		if (fd < 0)
 			continue; /* reported when it could not be made */
-		from_fd = t->in_place ? -1 : tree_open_dir(t->src_root, e->path);
-		if (t->in_place)
-			ret = futimens(fd, times) ? errno : 0;
-		else if (from_fd < 0 && errno != EACCES) /* what may not be read was reported, and keeps to its owner */
-			ret = errno;
-		else
-			ret = attributes_set(fd, from_fd, &e->st, e->st.st_mtim);
-		if (from_fd >= 0)
-			close(from_fd);
+		ret = finish_directory(t, e, fd);
 		/* A destination that was there may be another's, who let us write into it. */
 		if (ret && !(ret == EPERM && i == 0))
 			report_failure(t->report, e->path, "cannot set mode, owner and time: %s", strerror(ret));

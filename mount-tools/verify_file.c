@@ -98,6 +98,13 @@ struct pass {
 	bool given_up;
 };
 
+/* Whether there is time left; once there is none, it is given up. */
+static bool goes_on(struct pass *p)
+{
+	p->given_up |= p->opts->give_up_at > 0 && seconds_now() >= p->opts->give_up_at;
+	return !p->given_up;
+}
+
 /* Returns whether to go on. */
 static bool tell(struct pass *p, uint64_t raw_done, uint64_t comp_done)
 {
@@ -111,8 +118,7 @@ static bool tell(struct pass *p, uint64_t raw_done, uint64_t comp_done)
 		p->comp_told = comp_done;
 		page_cache_drop(p->cache, p->head->payload_off + comp_done);
 	}
-	p->given_up |= p->opts->give_up_at > 0 && seconds_now() >= p->opts->give_up_at;
-	return !p->given_up;
+	return goes_on(p);
 }
 
 static int on_progress(void *ctx, uint64_t raw_done, uint64_t comp_done)
@@ -140,8 +146,7 @@ static bool on_block_again(void *ctx, const struct wfs_block *block, const void 
 	(void)raw;
 	throttle_take(p->opts->throttle, block->comp_len);
 	pthread_mutex_lock(&p->lock);
-	p->given_up |= p->opts->give_up_at > 0 && seconds_now() >= p->opts->give_up_at;
-	go_on = !p->given_up;
+	go_on = goes_on(p);
 	pthread_mutex_unlock(&p->lock);
 	return go_on;
 }
